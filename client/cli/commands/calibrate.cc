@@ -1,4 +1,4 @@
-// quantctl calibrate: files of values to their scale, zero point and range.
+// quantctl calibrate: computes scale, zero point and range from files of values.
 #include <optional>
 #include <string>
 #include <utility>
@@ -57,7 +57,7 @@ class Reader {
     return added.ok() || IsOperationError(added) ? added : OperationError(added, "calibrate", name);
   }
 
-  // The tensors that --only and --skip choose; without them there must be one.
+  // Adds the tensors that --only and --skip select; without these flags there must be exactly one.
   absl::Status AddSafetensors(const std::string& path) {
     const absl::StatusOr<Choice> choice = ChoiceOf(options_);
     if (!choice.ok()) return choice.status();
@@ -150,7 +150,7 @@ absl::Status RunCalibrate(const Options& options) {
   if (options.calibrate.inputs.empty() && options.calibrate.states.empty()) {
     return absl::InvalidArgumentError("no FILE and no --state: there is nothing to calibrate");
   }
-  // Before an hour's work rather than after it.
+  // Checked before an hour's work, not after it.
   if (absl::Status status = CheckRangesFiles(options, *what); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
   if (!engine.ok()) return engine.status();

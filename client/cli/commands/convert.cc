@@ -1,4 +1,4 @@
-// quantctl convert: models to and from the layouts of other software (client/checkpoints).
+// quantctl convert: converts models to and from the layouts of other software (client/checkpoints).
 #include "checkpoints/convert.h"
 
 #include <cstdio>

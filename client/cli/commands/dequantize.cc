@@ -1,4 +1,5 @@
-// quantctl dequantize: what is quantized in a file, or what the flags say about it, and the report.
+// quantctl dequantize: selects quantized tensors of a file, or one that flags describe, and
+// reports.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -27,7 +28,7 @@ struct DequantizeTask {
 
 bool IsResult(DataType type) { return Info(type).kind == DataTypeKind::kFloat; }
 
-// --output_type, else `otherwise` when that is one of a result, else FLOAT.
+// --output_type, or else `otherwise` if it is a valid output type, or else FLOAT.
 absl::StatusOr<DataType> OutputType(const Options& options, DataType otherwise) {
   if (options.output_type.empty()) return IsResult(otherwise) ? otherwise : DataType::kFloat;
   absl::StatusOr<DataType> type = ParseDataType(options.output_type);
@@ -45,7 +46,7 @@ absl::StatusOr<DequantizeTask> TaskOfEntry(const QuantizedTensor& tensor, const 
                         tensor.entry.was_float64 && options.output_type.empty()};
 }
 
-// A tensor about which the flags say everything.
+// A tensor that flags describe completely.
 absl::StatusOr<DequantizeTask> TaskOfFlags(const TensorFile& file, const StoredTensor& tensor,
                                            const Options& options) {
   absl::StatusOr<Source> x = Source::Of(file, tensor);
@@ -65,9 +66,9 @@ absl::StatusOr<DequantizeTask> TaskOfFlags(const TensorFile& file, const StoredT
 
 struct DequantizeSorted {
   std::deque<DequantizeTask> tasks;
-  absl::flat_hash_set<std::string> used;  // names in the file of what is dequantized
-  std::vector<QuantizedEntry> left;       // stay quantized
-  std::vector<NamedFile> files;           // beside FILE that are read
+  absl::flat_hash_set<std::string> used;  // names in the file of tensors that are dequantized
+  std::vector<QuantizedEntry> left;       // tensors that stay quantized
+  std::vector<NamedFile> files;           // other input files besides FILE
 };
 
 absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& options) {
@@ -91,7 +92,7 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
       return absl::InvalidArgumentError(
           absl::StrCat(file.path, " holds several tensors: choose with --only"));
     }
-    // What the file says of its other tensors stays true.
+    // The file's description of its other tensors stays valid.
     const absl::StatusOr<std::vector<QuantizedTensor>> described = FindQuantizedTensors(file);
     if (!described.ok()) return sorted;
     for (const QuantizedTensor& tensor : *described) {
@@ -118,7 +119,7 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
       sorted.files.push_back({"FILE", absl::StrCat(FolderOf(file.path), "/", part.tensor)});
     }
   }
-  // What stays quantized keeps its parts, also those that it shares.
+  // Tensors that stay quantized keep their parts, also shared ones.
   for (const QuantizedEntry& entry : sorted.left) {
     for (const Reference& part : entry.parts()) sorted.used.erase(part.tensor);
   }
@@ -129,7 +130,7 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
                      : ": --only and --skip choose none of its quantized tensors"));
 }
 
-// Spreads FLOATs in the second half of `bytes` to doubles in all of it.
+// Expands FLOATs in the second half of `bytes` to doubles in all of it.
 void Widen(absl::Span<uint8_t> bytes) {
   const size_t elements = bytes.size() / sizeof(double);
   for (size_t i = 0; i < elements; ++i) {
@@ -202,7 +203,7 @@ absl::Status RunDequantize(const Options& options) {
   }
   Json document = {
       {"input", options.input}, {"output", options.output}, {"tensors", Json::array()}};
-  // As JSON they take some KB each: only when somebody asks for it.
+  // As JSON they take some KB each, so they are kept only if they are needed.
   const bool wants_json = options.json || !options.report.empty();
   std::string text;
   {

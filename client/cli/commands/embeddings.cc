@@ -1,4 +1,5 @@
-// quantctl embeddings quantize: a file of embeddings to a .npy of a vector database's codes.
+// quantctl embeddings quantize: converts a file of embeddings to a .npy with codes for a vector
+// database.
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,7 @@
 namespace quantd::cli {
 namespace {
 
-// Where the ranges go that --calibrate finds.
+// The path for the ranges found by --calibrate.
 std::string RangesPath(const Options& options) {
   if (!options.embeddings.ranges_out.empty()) return options.embeddings.ranges_out;
   return absl::StrCat(options.output.substr(0, options.output.size() - 4), ".ranges.safetensors");
@@ -46,7 +47,7 @@ absl::Status CheckCalibrate(const Options& options, const QuantizeEmbeddingsPara
              : wrong(absl::StrCat(path, ": ranges are written as a .safetensors"));
 }
 
-// What would go wrong after the work: two files that are one, and those that exist.
+// Errors that would occur after the work: two flags with the same file, and existing files.
 absl::Status CheckCodesFiles(const Options& options) {
   std::vector<NamedFile> outputs = OutputsOf(FilesOfOutput(options.output, {}));
   if (options.embeddings.calibrate) outputs.push_back({"--ranges_out", RangesPath(options)});
@@ -68,7 +69,7 @@ absl::StatusOr<Calibration> FindRanges(const TensorView& x, const CalibrationOpt
   return IsOperationError(status) ? status : OperationError(status, "calibrate", "");
 }
 
-// Of the first dimensions, where no more are used.
+// For the first dimensions, if not all are used.
 TensorView ViewOf(const Calibration& calibration, int64_t dimensions, std::vector<float>* kept) {
   const int64_t all = calibration.range_shape[1];
   const int64_t used = dimensions > 0 && dimensions < all ? dimensions : all;
@@ -82,7 +83,7 @@ TensorView ViewOf(const Calibration& calibration, int64_t dimensions, std::vecto
           {reinterpret_cast<const uint8_t*>(kept->data()), kept->size() * sizeof(float)}};
 }
 
-// Of the preset and its flags, or of a stored set, which is then in `stored`.
+// From the preset and its flags, or from a stored set, which is then in `stored`.
 absl::StatusOr<QuantizeEmbeddingsParameters> ParametersOf(const Options& options,
                                                           StoredSet* stored) {
   const EmbeddingFlags& flags = options.embeddings;
@@ -179,7 +180,7 @@ absl::Status RunEmbeddings(const Options& options) {
   document[stored.set == nullptr ? "preset" : "parameters"] = report.name;
   std::string text = ToText(report);
   if (found.ok()) {
-    // Codes without their ranges would be of no use: these come first.
+    // Codes without their ranges would be useless, so the ranges are written first.
     if (absl::Status written = ranges_output.Commit(); !written.ok()) return written;
     document["ranges"] = RangesPath(options);
     absl::StrAppend(&text, "wrote ", RangesPath(options), "\n");

@@ -8,7 +8,7 @@
 namespace quantd::cli {
 namespace {
 
-// What CLI11 does not see: numbers that are too large are not the largest, and NaN is not a number.
+// Checks that CLI11 does not make: numbers that are too large are errors, and NaN is not a number.
 CLI::Validator Integer(int64_t least, int64_t most) {
   return CLI::Validator(
       [=](std::string& text) {

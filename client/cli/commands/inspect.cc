@@ -1,5 +1,5 @@
-// quantctl inspect: what a file holds, how far it is from its original, and what quantizing would
-// cost.
+// quantctl inspect: shows the contents of a file, its difference from the original, and the effect
+// of quantizing it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -25,7 +25,7 @@ struct Original {
   explicit Original(TensorFile opened) : file(std::move(opened)) {
     for (const StoredTensor& tensor : file.tensors) by_name.emplace(tensor.name, &tensor);
   }
-  // Null: it has none of this name. A .npy has one, without a name.
+  // Null if it has no tensor with this name. A .npy has one tensor, without a name.
   const StoredTensor* Find(absl::string_view name) const {
     const auto at = by_name.find(file.format == FileFormat::kNpy ? "" : name);
     return at == by_name.end() ? nullptr : at->second;
@@ -45,8 +45,8 @@ void Add(const Findings& findings, const char* key, Findings* to) {
   to->json[key] = findings.json;
 }
 
-// How far the quantized tensor is from x, which it was made of. What is known
-// only from quantizing it comes in `known`.
+// The difference between the quantized tensor and x, its original. `known` has the parts that are
+// known only when x is quantized.
 absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParameters& quantized,
                                  const TensorView& x, int bins,
                                  const std::optional<QuantizationError>& known) {
@@ -91,7 +91,7 @@ absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParam
   return findings;
 }
 
-// What quantizing x would do, in files without a name.
+// The effect of quantizing x, computed in files without a name.
 absl::StatusOr<Findings> TrySpec(const QuantizationSpec& spec, Engine& engine,
                                  const Executor& executor, const TensorView& x, int bins) {
   const absl::StatusOr<QuantizedForm> form = spec.FormOf(x);
@@ -172,7 +172,7 @@ std::string GranularityText(const Granularity& granularity) {
   return granularity.axis.has_value() ? axis : "one scale, or as the scale's shape says";
 }
 
-// A quantized tensor, and with `original` (may be null) how far it is from that.
+// A quantized tensor, and its difference from `original` (may be null).
 absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const Options& options,
                                           const Executor& executor, const Original* original) {
   const QuantizedEntry& entry = tensor.entry;
@@ -215,14 +215,14 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
   return findings;
 }
 
-// Stored tensors that are packed or of a type without a name, as what they mean.
+// Replaces types of stored tensors that are packed or have no name by the types that they mean.
 void GiveMeaning(const std::vector<QuantizedTensor>& found, TensorFile* file) {
   std::map<std::string, Reference> meanings;
   const std::string own = NameOf(file->path);
   const bool npy = file->format == FileFormat::kNpy;
   for (const QuantizedTensor& tensor : found) {
     for (const Reference& part : tensor.entry.parts()) {
-      // A .npy holds only its own; the others are beside it.
+      // A .npy contains only its own; the others are in files beside it.
       if (!npy || part.tensor == own) meanings[npy ? "" : part.tensor] = part;
     }
   }
@@ -262,11 +262,11 @@ absl::Status RunInspect(const Options& options) {
     if (!made.ok()) return made.status();
     engine = *std::move(made);
   }
-  // Errors are found here, even if a server quantizes.
+  // The error report is computed here, even if a server quantizes.
   const Executor executor(options.threads);
   GiveMeaning(*quantized, &*file);
 
-  // As JSON they take some KB each: only when somebody asks for it.
+  // As JSON they take some KB each, so they are kept only if they are needed.
   Json document = {{"file", options.input}, {"tensors", Json::array()}};
   std::string text;
   for (const QuantizedTensor& tensor : *quantized) {

@@ -23,8 +23,8 @@ void AddCommands(CLI::App* app, Options* o) {
     CLI::App* command = app->add_subcommand(name, what);
     command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     command->footer(kExitCodes);
-    // With a callback of its own, CLI11 reads the variables for the command that was given alone;
-    // without one, another command's copy of a flag would take the variable over what was given.
+    // With a callback of its own, CLI11 reads the variables only for the given command; without
+    // one, another command's copy of a flag would replace the given value by that of the variable.
     command->parse_complete_callback([] {});
     return Flags(command, o);
   };
@@ -139,7 +139,7 @@ absl::Status Wrong(absl::string_view text, absl::string_view command) {
       absl::StrCat(text, "; see quantctl ", command, command.empty() ? "" : " ", "--help"));
 }
 
-// Why an argument was not expected: a flag's name is misspelt, or there are too many files.
+// Why an argument was not expected: a misspelt flag, or too many files.
 absl::Status Unexpected(const std::string& word, CLI::App* command) {
   if (word.empty() || word[0] != '-') {
     return Wrong(absl::StrCat("'", word, "' is one file too many"), command->get_name());
@@ -192,7 +192,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   }
   CLI::App* command = nullptr;
   try {
-    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    std::reverse(words.begin(), words.end());  // in the order that CLI11 expects
     app.parse(words);
     command = app.get_subcommands()[0];
   } catch (const CLI::CallForVersion& version) {
@@ -209,7 +209,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     return Wrong(error.what(), chosen.empty() ? "" : command->get_name());
   }
   line.options.command = command->get_name();
-  // Given without a flag, it wins over the variable that the flag has.
+  // An argument without a flag takes precedence over the flag's variable.
   if (!line.options.server.empty()) line.options.address = line.options.server;
   return line;
 }

@@ -22,7 +22,7 @@ namespace {
 
 namespace tls = ::grpc::experimental;
 
-// The first certificate of a PEM text, without white space; empty when there is none.
+// The first certificate of a PEM text, without white space; empty if there is none.
 std::string FirstCertificate(absl::string_view pem) {
   const size_t begin = pem.find("-----BEGIN CERTIFICATE-----");
   if (begin == absl::string_view::npos) return "";
@@ -30,7 +30,7 @@ std::string FirstCertificate(absl::string_view pem) {
   return absl::StrReplaceAll(certificate, {{"\r", ""}, {"\n", ""}, {"\t", ""}, {" ", ""}});
 }
 
-// Trusts one certificate.
+// Trusts exactly one certificate.
 class OneCertificate : public tls::ExternalCertificateVerifier {
  public:
   explicit OneCertificate(std::string certificate) : certificate_(std::move(certificate)) {}
@@ -84,7 +84,7 @@ absl::StatusOr<std::string> AddressOfListener(absl::string_view listen) {
   if (port == 0) return wrong("a port that the server picks");
   const absl::string_view host = first.substr(0, colon);
   if (host == "0.0.0.0" || host == "[::]" || host == "::") return absl::StrCat("127.0.0.1:", port);
-  // Without brackets, the server takes what is before the last colon for the host.
+  // Without brackets, the server takes everything before the last colon for the host.
   const bool bare = absl::StrContains(host, ':') && host.front() != '[';
   return absl::StrCat(bare ? "[" : "", host, bare ? "]:" : ":", port);
 }
@@ -92,7 +92,7 @@ absl::StatusOr<std::string> AddressOfListener(absl::string_view listen) {
 absl::StatusOr<std::shared_ptr<::grpc::Channel>> ChannelToOwnServer(const std::string& address) {
   const absl::StatusOr<std::string> chain = Read("QUANTD_TLS_CERT");
   ::grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // it is on this machine
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // the server is on this machine
   if (absl::StartsWith(address, "unix:") || (chain.ok() && chain->empty())) {
     return ::grpc::CreateCustomChannel(address, ::grpc::InsecureChannelCredentials(), arguments);
   }
@@ -105,7 +105,7 @@ absl::StatusOr<std::shared_ptr<::grpc::Channel>> ChannelToOwnServer(const std::s
         absl::StrCat("QUANTD_TLS_CERT: ", std::getenv("QUANTD_TLS_CERT"), " has no certificate"));
   }
   tls::TlsChannelCredentialsOptions options;
-  options.set_verify_server_certs(false);  // by its authority and name: its bytes are known
+  options.set_verify_server_certs(false);  // by authority and name: its exact bytes are known
   options.set_check_call_host(false);
   options.set_certificate_verifier(
       tls::ExternalCertificateVerifier::Create<OneCertificate>(certificate));

@@ -1,4 +1,4 @@
-// quantctl parameters put, get and list: sets that are stored on a server.
+// quantctl parameters put, get and list: stored sets on a server.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -38,7 +38,7 @@ std::string BytesOf(const TensorFile& file, const StoredTensor& tensor) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// What a calibration was for, where the file says it.
+// The target of a calibration, if the file contains it.
 absl::Status ReadCalibration(const TensorFile& file, DataType* type, v1::QuantizeRequest* request) {
   const auto found = file.metadata.find(kCalibrationKey);
   if (found == file.metadata.end()) return absl::OkStatus();
@@ -82,7 +82,7 @@ absl::Status ReadFile(const std::string& path, DataType type, v1::QuantizeReques
     return absl::OkStatus();
   }
   if (type == DataType::kUnspecified) type = (*zero_point)->type->data_type;
-  // Types that files have no name for are packed, and have the scale's shape.
+  // Types without a name in files are packed, and have the scale's shape.
   SetTensor(type, shape, BytesOf(*file, **zero_point), request->mutable_zero_point());
   return absl::OkStatus();
 }

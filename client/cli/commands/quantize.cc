@@ -1,4 +1,4 @@
-// quantctl quantize: which tensors, into what output, and the report.
+// quantctl quantize: selects tensors, arranges the output, and reports.
 #include <algorithm>
 #include <cstdio>
 #include <deque>
@@ -17,7 +17,7 @@
 namespace quantd::cli {
 namespace {
 
-// A tensor to quantize, with its places in the output.
+// A tensor to quantize, with its positions in the output.
 struct Task {
   Source x;
   std::string name;  // in the output
@@ -26,10 +26,10 @@ struct Task {
   std::optional<size_t> zero_point = {}, tensor_scale = {};
 };
 
-// What happens to each tensor of the file.
+// What to do with each tensor of the file.
 struct Sorted {
   std::deque<Task> tasks;
-  std::vector<std::pair<const StoredTensor*, size_t>> copies;  // and where in the output
+  std::vector<std::pair<const StoredTensor*, size_t>> copies;  // and their positions in the output
   std::vector<SkippedTensor> skipped;
   std::vector<QuantizedEntry> entries;
 };
@@ -40,7 +40,7 @@ bool IsFloat(const StoredTensor& tensor) {
           Info(tensor.type->data_type).kind == DataTypeKind::kFloat);
 }
 
-// Why a tensor of a file with several is left alone, whatever the blocks; empty: it is not.
+// Why a tensor of a file with several is not quantized, whatever the blocks; empty if it is.
 std::string SkipReason(const StoredTensor& tensor, const Options& options, const Choice& choice,
                        const QuantizationSpec& spec) {
   if (std::string reason = choice.SkipReason(tensor.name); !reason.empty()) return reason;
@@ -51,7 +51,7 @@ std::string SkipReason(const StoredTensor& tensor, const Options& options, const
                       tensor.shape.empty() ? "s" : "", "; --all includes it");
 }
 
-// Adds y, scale and the like to the output, and says what they are in the returned entry.
+// Adds y, scale and so on to the output, and describes them in the returned entry.
 QuantizedEntry AddTo(Output* output, Task* task, const Granularity& granularity) {
   const QuantizedForm& form = task->form;
   QuantizedEntry entry;
@@ -183,8 +183,8 @@ absl::StatusOr<QuantizationSpec> SpecOf(const Options& options) {
   return QuantizationSpec::Of(*given, stored->set);
 }
 
-// What is written must be what is read: the description of a .npy names files, and readers have
-// bounds.
+// Checks that the output can be read again: the description of a .npy names files, and readers have
+// limits.
 absl::Status CheckReadable(const Options& options, const Output& output) {
   const std::string name = NameOf(options.output);
   if (output.format() != FileFormat::kNpy) return output.CheckHeader(0);
@@ -237,7 +237,7 @@ absl::Status RunQuantize(const Options& options) {
                    {"output", options.output},
                    {"tensors", Json::array()},
                    {"skipped", Json::array()}};
-  // As JSON they take some KB each: only when somebody asks for it.
+  // As JSON they take some KB each, so they are kept only if they are needed.
   const bool wants_json = options.json || !options.report.empty();
   std::string text;
   {

@@ -56,7 +56,7 @@ void FillRanges(const Calibration& calibration, const CalibrationOptions& option
   CopyFloats(calibration.scale, output->bytes(parts.scale));
   if (!parts.zero_point.has_value()) return;
   const std::vector<int64_t> values(calibration.zero_point.begin(), calibration.zero_point.end());
-  // They are values of the type.
+  // They are in range of the type.
   const std::vector<uint8_t> packed = *PackIntegers(options.output_type, values, "zero_point");
   const absl::Span<uint8_t> to = output->bytes(*parts.zero_point);
   std::copy_n(packed.begin(), std::min(packed.size(), to.size()), to.begin());

@@ -23,7 +23,7 @@ namespace health = ::grpc::health::v1;
 
 namespace {
 
-// Waiting for minutes says nothing; five seconds unless told otherwise.
+// Waiting for minutes is pointless: five seconds by default.
 absl::Duration Patience(const Options& options) {
   return absl::Seconds(std::min(options.timeout, 5.0));
 }
@@ -38,7 +38,7 @@ absl::StatusOr<std::shared_ptr<::grpc::Channel>> HealthChannel(const Options& op
                                                                const std::string& address) {
   if (options.address.empty() && options.tls_ca.empty()) return ChannelToOwnServer(address);
   client::ClientOptions client_options = ClientOptionsOf(options, Patience(options));
-  // A channel that checks health by itself would not ask a server that says NOT_SERVING.
+  // A channel with health checks would not ask a server that reports NOT_SERVING.
   client_options.health_check = false;
   const client::Client client(address, client_options);
   if (!client.status().ok()) return OptionsError(client.status());

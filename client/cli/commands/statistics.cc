@@ -10,7 +10,7 @@ namespace quantd::cli {
 namespace {
 
 constexpr int kBar = 40;
-constexpr int64_t kChunk = 1 << 16;  // elements; a multiple of what a byte can hold
+constexpr int64_t kChunk = 1 << 16;  // elements; a multiple of the number that fills whole bytes
 
 }  // namespace
 
@@ -25,7 +25,7 @@ absl::StatusOr<Statistics> Describe(ForEachValues for_each, int bins) {
       const bool first = result.finite++ == 0;
       result.minimum = first ? value : std::min(result.minimum, value);
       result.maximum = first ? value : std::max(result.maximum, value);
-      // The running mean stays in range where a sum would overflow.
+      // The running mean stays in range even where a sum would overflow.
       result.mean += (value - result.mean) / static_cast<double>(result.finite);
     }
   });
@@ -38,7 +38,7 @@ absl::StatusOr<Statistics> Describe(ForEachValues for_each, int bins) {
     for (const double value : values) {
       if (!std::isfinite(value)) continue;
       squares += (value - result.mean) * (value - result.mean);
-      // Halves, so that a range as wide as double allows does not overflow.
+      // Halves, so that a range as wide as double does not overflow.
       const double position =
           high == low ? 0 : (value / 2 - low / 2) / (high / 2 - low / 2) * (last + 1);
       ++result.counts[static_cast<size_t>(std::clamp(position, 0.0, last))];

@@ -1,4 +1,4 @@
-// quantctl verify: a server judged by the conformance kit.
+// quantctl verify: tests a server with the conformance kit.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -26,7 +26,7 @@ namespace {
 struct RuleCount {
   int64_t passed = 0, failed = 0, not_supported = 0;
   bool open = false;
-  std::string first;                       // the case that failed first, and why
+  std::string first;                       // the first case that failed, and why
   std::map<std::string, int64_t> answers;  // to an open question
 };
 using Counts = std::map<std::string, RuleCount>;
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<KitCase>> ChosenCases(const Options& options) {
   return cases;
 }
 
-// The calls go one after the other: it is the answers that count here.
+// The calls are sequential, because only the answers matter here.
 absl::Status AskAll(const std::vector<KitCase>& cases, const Options& options,
                     const std::string& address, client::Client& server, Counts* counts) {
   Progress progress(!options.quiet && !options.json, cases.size());
