@@ -11,7 +11,7 @@
 namespace quantd::cli {
 namespace {
 
-// Dequantized at a time: small, and enough for every thread.
+// Elements that are dequantized at a time: few, but enough for every thread.
 constexpr int64_t kElements = 1 << 20;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The core, called where the tensors are mapped. What it allocates does not grow with the file.
+// Calls the core directly on mapped tensors. Its memory does not grow with the file.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,10 +14,10 @@ namespace {
 
 bool Never() { return false; }
 
-// Of ranges and scales that are found.
+// The most memory for computed ranges and scales.
 constexpr uint64_t kMostScratchBytes = uint64_t{160} << 20;
 
-// Of bins, when there are very many channels.
+// The most memory for bins, if there are very many channels.
 constexpr uint64_t kMostCalibratorBytes = uint64_t{1} << 30;
 
 class LocalCalibration : public CalibrationRun {

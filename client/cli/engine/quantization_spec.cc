@@ -21,7 +21,7 @@
 namespace quantd::cli {
 namespace {
 
-// Names for a type together with its blocks and scales.
+// Names for combinations of a type, blocks and scales.
 struct BlockFormat {
   absl::string_view name;
   DataType output, scale;
@@ -76,7 +76,7 @@ absl::StatusOr<Operand> OperandOfFile(const std::string& path, absl::string_view
   if (!file.ok()) return file.status();
   const absl::StatusOr<Source> source = Source::Of(*file, file->tensors[0]);
   if (!source.ok()) return source.status();
-  // What keeps the bytes: the file, and what they were converted into.
+  // Keeps the bytes alive: the file, and the converted bytes.
   auto owner = std::make_shared<std::pair<Source, OutputFile>>(std::piecewise_construct,
                                                                std::tuple(*source), std::tuple());
   const absl::StatusOr<TensorView> view = owner->first.View(ScratchPath(), &owner->second);

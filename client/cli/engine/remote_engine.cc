@@ -1,4 +1,4 @@
-// quantd::client, one call a tensor.
+// Uses quantd::client, one call per tensor.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -33,7 +33,8 @@ client::Granularity ToGranularity(const Granularity& granularity) {
           {granularity.block_shape.begin(), granularity.block_shape.end()}};
 }
 
-// INTERNAL when a response is not of the size that it must be: nothing else may believe it.
+// Returns INTERNAL if a response does not have the required size; responses are not trusted
+// otherwise.
 absl::Status CopyTo(const client::Tensor& tensor, absl::Span<uint8_t> to) {
   if (tensor.data.size() != to.size()) {
     return absl::InternalError(absl::StrCat("the server answered with ", tensor.data.size(),
