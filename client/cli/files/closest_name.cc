@@ -7,7 +7,7 @@
 namespace quantd::cli {
 namespace {
 
-// Letters to insert, remove, change or swap with their neighbour.
+// The number of letters to insert, remove, change or swap with their neighbour.
 size_t Distance(absl::string_view a, absl::string_view b) {
   std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) {
@@ -28,7 +28,7 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 }  // namespace
 
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& names) {
-  constexpr size_t kLongest = 64;  // nobody means a name by more
+  constexpr size_t kLongest = 64;  // longer words are never meant as names
   if (word.size() > kLongest) return "";
   size_t least = std::max<size_t>(2, word.size() / 3) + 1;
   absl::string_view closest;

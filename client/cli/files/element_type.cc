@@ -15,8 +15,9 @@
 namespace quantd::cli {
 namespace {
 
-// bfloat16 is a void type of two bytes to numpy, and FLOAT8E5M2 is "f1": so ml_dtypes writes them.
-// Every other type of ml_dtypes is "V1", which says nothing, and so do files of quantctl.
+// To numpy bfloat16 is a void type of two bytes, and FLOAT8E5M2 is "f1": ml_dtypes writes them like
+// this. Every other type of ml_dtypes is "V1", which identifies no type, and so it is in files of
+// quantctl.
 constexpr std::array kElementTypes = {
     ElementType{"float", DataType::kFloat, Family::kService, 32, "f4", "F32"},
     ElementType{"float16", DataType::kFloat16, Family::kService, 16, "f2", "F16"},

@@ -17,7 +17,8 @@
 namespace quantd::cli {
 namespace {
 
-// Device and number of a file; of one that is not there yet, of its folder, and its name.
+// Device and inode number of a file; for a file that does not exist those of its folder, and its
+// name.
 using Identity = std::tuple<dev_t, ino_t, std::string>;
 
 Identity IdentityOf(const std::string& path) {
@@ -50,7 +51,7 @@ std::string ScratchPath() {
 
 std::string UniqueName() {
   uint64_t bits = 0;
-  if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) {  // a kernel that has no such call
+  if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) {  // the kernel does not have this call
     bits = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   }
   return absl::StrCat(absl::Hex(bits, absl::kZeroPad16));

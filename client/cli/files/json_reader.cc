@@ -10,7 +10,7 @@
 namespace quantd::cli {
 namespace {
 
-// The four digits of \uXXXX at `at`; -1 when they are others.
+// The four digits of \uXXXX at `at`; -1 if they are not hexadecimal.
 int32_t HexDigits(absl::string_view text, size_t at) {
   if (text.size() < 4 || at > text.size() - 4) return -1;
   int32_t value = 0;
@@ -24,8 +24,8 @@ int32_t HexDigits(absl::string_view text, size_t at) {
   return value;
 }
 
-// The character of a \u escape whose digits are at `at`, and their number, 4 or 10; 0 for half a
-// surrogate pair and for what are not digits.
+// The character of a \u escape whose digits are at `at`; returns the number of characters read, 4
+// or 10, or 0 for half a surrogate pair and for invalid digits.
 size_t EscapedCharacter(absl::string_view text, size_t at, uint32_t* character) {
   const int32_t first = HexDigits(text, at);
   if (first < 0 || (first >= 0xdc00 && first < 0xe000)) return 0;

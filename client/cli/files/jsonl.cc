@@ -1,4 +1,4 @@
-// See jsonl.h. The lines are read twice: once to count them, then into their place.
+// See jsonl.h. The lines are read twice: first to count them, then into their places.
 #include "files/jsonl.h"
 
 #include <cstring>
@@ -20,7 +20,7 @@ absl::Status Wrong(int64_t line, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("line ", line, " ", what));
 }
 
-// Calls visit(number of the line, from 1 on; its text) for those that are not blank, until one
+// Calls visit(line number, from 1; text of the line) for lines that are not blank, until a call
 // fails.
 absl::Status ForEachLine(absl::string_view file,
                          absl::FunctionRef<absl::Status(int64_t, absl::string_view)> visit) {
@@ -38,7 +38,8 @@ absl::Status ForEachLine(absl::string_view file,
   return absl::OkStatus();
 }
 
-// Reads a line; `numbers` becomes how many it has. Of these the first `room` are written to `to`.
+// Reads a line; sets `numbers` to the number of its values. The first `room` of them are written to
+// `to`.
 class LineReader {
  public:
   LineReader(int64_t number, absl::string_view line, const std::string& column)
@@ -113,7 +114,7 @@ absl::StatusOr<TensorView> ReadJsonl(absl::Span<const uint8_t> file, const std::
   const uint64_t row_bytes = width * sizeof(float);
   const uint64_t bytes = static_cast<uint64_t>(view.shape[0]) * row_bytes;
   if (bytes == 0) return view;
-  // A number takes 2 bytes at least.
+  // A number takes at least 2 bytes.
   if (bytes / 2 > file.size()) {
     return absl::InvalidArgumentError(absl::StrCat("its ", view.shape[0],
                                                    " lines cannot all have the ", view.shape[1],

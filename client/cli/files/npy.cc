@@ -21,7 +21,7 @@ absl::Status MalformedNpy(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("malformed .npy header: ", what));
 }
 
-// Reads the few literals of Python that such a header is made of.
+// Reads the few Python literals that such a header contains.
 class Literals {
  public:
   explicit Literals(absl::string_view text) : rest_(text) {}
@@ -56,7 +56,7 @@ class Literals {
       if (shape->size() == kMaxRank) return false;
       shape->push_back(length);
       rest_.remove_prefix(digits);
-      Take("L");  // Python 2 wrote its long integers so
+      Take("L");  // Python 2 wrote long integers in this way
       if (!Take(",") && rest_.substr(0, 1) != ")") return false;
     }
     return true;

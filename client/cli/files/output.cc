@@ -71,11 +71,11 @@ size_t Output::Add(const std::string& name, absl::string_view suffix, DataType t
   part.suffix = std::string(suffix);
   part.type = type;
   const bool npy = format_ == FileFormat::kNpy;
-  // Rows of FLOAT6 and FLOAT4 that share a byte have no dtype: client/FORMAT.md.
+  // Rows of FLOAT6 and FLOAT4 that share a byte have no dtype: see client/FORMAT.md.
   const bool shares_bytes =
       Info(type).bits < 8 && (shape.empty() || shape.back() % 8 * Info(type).bits % 8 != 0);
   absl::string_view name_in_file = npy ? part.stored.type->npy : part.stored.type->safetensors;
-  // numpy's "f1" is not a FLOAT8: "V1" keeps it from being taken for a number, and
+  // numpy's "f1" is not a FLOAT8. "V1" keeps readers from using it as a number, and
   // a.view(ml_dtypes.float8_e5m2) reads it.
   const bool named = !name_in_file.empty() && name_in_file != "f1" && !shares_bytes;
   if (!named) {
@@ -91,7 +91,7 @@ size_t Output::AddStored(const std::string& name, const ElementType& type, const
   part.stored.name = name;
   part.stored.type = &type;
   part.stored.shape = part.shape = shape;
-  part.stored.byte_size = StoredBytes(type.bits, shape).value_or(0);  // it was one in a file
+  part.stored.byte_size = StoredBytes(type.bits, shape).value_or(0);  // it was valid in a file
   part.type = type.data_type;
   return parts_.size() - 1;
 }
@@ -145,7 +145,7 @@ absl::Status Output::CheckHeader(uint64_t bytes) const {
 }
 
 absl::Status Output::CreateSafetensors() {
-  // By falling size, as the format's own library does, so that each is aligned.
+  // By decreasing size, like the format's own library, so that each is aligned.
   std::vector<size_t> order(parts_.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [this](size_t a, size_t b) {
@@ -198,7 +198,7 @@ absl::Status Output::Commit() {
   for (size_t i = 0; i < files_.size(); ++i) {
     absl::Status status = files_[i].Publish();
     if (status.ok()) continue;
-    // All or none, as far as nothing was replaced.
+    // All files or none, as long as nothing was replaced.
     for (size_t done = 0; done < i; ++done) files_[done].Withdraw();
     return status;
   }

@@ -41,7 +41,7 @@ absl::Status CheckMayWrite(const std::string& path, bool force) {
   return absl::AlreadyExistsError(absl::StrCat(path, " exists; --force overwrites it"));
 }
 
-// 0, or what went wrong. A signal removes the file.
+// Returns 0, or an errno. A signal removes the file.
 int OutputFile::OpenTemporary(const std::string& folder) {
   for (int tries = 1;; ++tries) {
     temporary_ = absl::StrCat(folder, "/.quantctl-", UniqueName(), ".tmp");
@@ -59,7 +59,7 @@ absl::Status OutputFile::Create(const std::string& path, uint64_t size, bool for
   if (absl::Status status = CheckMayWrite(path, force); !status.ok()) return status;
   path_ = path;
   replace_ = force;
-  // A link stays one: what it points at is replaced.
+  // If the path is a link, its target is replaced, and the link stays.
   if (char* target = realpath(path.c_str(), nullptr); target != nullptr) {
     path_ = target;
     free(target);
@@ -73,7 +73,7 @@ absl::Status OutputFile::Create(const std::string& path, uint64_t size, bool for
 absl::Status OutputFile::CreateNameless(const std::string& path, uint64_t size) {
   path_ = FolderOf(path);
   descriptor_ = open(path_.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, kMode);
-  if (descriptor_ < 0) {  // not every file system has nameless files
+  if (descriptor_ < 0) {  // not all file systems support files without a name
     if (const int error = OpenTemporary(path_); error != 0) return CannotWrite(path_, error);
     unlink(temporary_.c_str());
     KeepOnSignal(temporary_);
@@ -84,7 +84,7 @@ absl::Status OutputFile::CreateNameless(const std::string& path, uint64_t size) 
 
 absl::Status OutputFile::Allocate(uint64_t size) {
   if (size == 0) return absl::OkStatus();
-  // The space is taken first: writing to a mapping of a full disk would kill the program.
+  // The space is allocated first: writing to a mapping on a full disk would kill the program.
   int error = size > INT64_MAX ? EFBIG : 0;
   if (error == 0) error = posix_fallocate(descriptor_, 0, static_cast<off_t>(size));
   if (error == 0) {
@@ -110,7 +110,8 @@ absl::Status OutputFile::Sync() {
 }
 
 absl::Status OutputFile::Publish() {
-  // Without --force a file that came meanwhile is left alone, where the file system can tell.
+  // Without --force, a file that was created meanwhile is not replaced, if the file system can
+  // tell.
   int failed =
       replace_ ? std::rename(temporary_.c_str(), path_.c_str())
                : renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE);

@@ -13,7 +13,7 @@ constexpr size_t kMost = 1000;
 
 bool Continues(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
-// U+0080 to U+009F in UTF-8, which some terminals take for controls as they do ESC and the next
+// U+0080 to U+009F in UTF-8, which some terminals treat as controls, like ESC and the next
 // letter.
 bool IsHighControl(absl::string_view text) {
   return text.size() > 1 && text[0] == '\xC2' && static_cast<uint8_t>(text[1]) < 0xA0;
@@ -35,7 +35,7 @@ std::string Printable(absl::string_view text) {
   }
   if (result.size() <= kMost) return result;
   size_t end = kMost - 3;
-  for (int i = 0; i < 3 && Continues(result[end]); ++i) --end;  // no character has more of them
+  for (int i = 0; i < 3 && Continues(result[end]); ++i) --end;  // the most continuation bytes
   return absl::StrCat(absl::string_view(result).substr(0, end), "...");
 }
 

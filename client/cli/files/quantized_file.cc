@@ -34,7 +34,7 @@ OrderedJson ToJson(const Reference& reference) {
           {"shape", ToJson(reference.shape)}};
 }
 
-// Every type is there, and the first is one of those that quantize takes.
+// Whether all types are set, and the first is an input type of quantize.
 bool HasTypes(const QuantizedEntry& entry) {
   for (const Reference& part : entry.parts()) {
     if (part.type == DataType::kUnspecified) return false;
@@ -44,7 +44,7 @@ bool HasTypes(const QuantizedEntry& entry) {
          input == DataType::kInt32;
 }
 
-// Reads a description a value at a time: what it says besides the entries takes no memory.
+// Reads a description one value at a time: contents other than the entries take no memory.
 class DescriptionReader {
  public:
   explicit DescriptionReader(absl::string_view text) : text_(text), json_(text) {}
@@ -57,7 +57,7 @@ class DescriptionReader {
     });
     if (!status_.ok()) return status_;
     if (!good) return MalformedDescription(absl::StrCat("byte ", json_.position()));
-    // Their order is that of the names, whatever the text's.
+    // They are sorted by name, whatever their order in the text.
     std::sort(entries_.begin(), entries_.end(),
               [](const QuantizedEntry& a, const QuantizedEntry& b) { return a.name < b.name; });
     for (size_t i = 1; i < entries_.size(); ++i) {
@@ -70,7 +70,7 @@ class DescriptionReader {
  private:
   using Member = absl::FunctionRef<bool(absl::string_view key)>;
 
-  // Of the version that is read here, and JSON.
+  // Whether it has the supported version, and is valid JSON.
   bool HasVersion() {
     JsonReader json(text_);
     bool once = true, has_version = false, has_tensors = false;
@@ -94,7 +94,7 @@ class DescriptionReader {
     return status_.ok();
   }
 
-  // An object whose keys of `keys` come once, each read by `member`.
+  // An object in which each of `keys` occurs once; `member` reads their values.
   bool Members(absl::Span<const absl::string_view> keys, Member member) {
     uint32_t seen = 0;
     return json_.Object([&](absl::string_view key) {
@@ -161,7 +161,7 @@ class DescriptionReader {
     return false;
   }
 
-  // A name that no type has is left to HasTypes.
+  // HasTypes detects unknown names.
   bool ToType(DataType* type) {
     std::string text;
     if (!ToText(&text)) return false;
@@ -191,7 +191,7 @@ class DescriptionReader {
   absl::Status status_;
 };
 
-// The source that a reference names: a tensor of `file`, or a .npy in its folder.
+// The source of a reference: a tensor of `file`, or a .npy in its folder.
 absl::StatusOr<Source> Locate(const TensorFile& file, const TensorsByName& tensors,
                               const Reference& reference) {
   if (file.format == FileFormat::kSafetensors) {
@@ -239,7 +239,7 @@ std::string QuantizedEntriesToJson(const std::vector<QuantizedEntry>& entries) {
     return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   };
   std::string text = R"({"version":1,"tensors":{)";
-  // One at a time: as JSON they take ten times their text.
+  // One at a time: as JSON they take ten times the size of their text.
   for (const QuantizedEntry& entry : entries) {
     OrderedJson json = {{"input_type", TypeName(entry.input_type)}};
     if (entry.was_float64) json["original_type"] = "float64";

@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Half of what the format's own library takes: the memory for what it says stays small.
+// Half of what the format's own library accepts, so that the memory for the contents stays small.
 constexpr uint64_t kMaxHeader = 50'000'000;
 constexpr uint64_t kMaxDimensions = 2'000'000, kMaxMetadataBytes = 25'000'000;
 
@@ -32,11 +32,11 @@ absl::Status MalformedSafetensors(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("malformed .safetensors header: ", what));
 }
 
-// Reads the header a value at a time: what it holds besides names, shapes and metadata takes no
+// Reads the header one value at a time: contents other than names, shapes and metadata take no
 // memory.
 class HeaderReader {
  public:
-  // `text` lies behind the 8 bytes of a file of `file_size` bytes.
+  // `text` comes after the first 8 bytes of a file of `file_size` bytes.
   HeaderReader(absl::string_view text, uint64_t file_size, TensorFile* result)
       : json_(text),
         data_begin_(8 + text.size()),
@@ -55,11 +55,11 @@ class HeaderReader {
   }
 
  private:
-  // Of an entry of the header, as far as it was read.
+  // An entry of the header, as far as it was read.
   struct Entry {
     bool dtype = false, shape = false, offsets = false;
     std::array<uint64_t, 2> place = {};  // data_offsets
-    std::vector<std::string> others;     // keys that nobody asks for
+    std::vector<std::string> others;     // keys that are not needed
   };
 
   bool TakeEntry(absl::string_view key) {
@@ -147,7 +147,7 @@ class HeaderReader {
     return good && (count == entry->place.size() || Bad("no data_offsets"));
   }
 
-  // A key that the format does not have.
+  // A key that the format does not define.
   bool TakeOther(absl::string_view key, Entry* entry) {
     std::vector<std::string>& others = entry->others;
     if (std::find(others.begin(), others.end(), key) != others.end()) return Twice(key);
@@ -158,7 +158,7 @@ class HeaderReader {
     return json_.Skip();
   }
 
-  // The tensor lies where its entry says, in the file.
+  // Sets the tensor's place in the file from its entry.
   bool Place(const Entry& entry, StoredTensor* tensor) {
     if (!entry.dtype) return Bad("no dtype");
     if (!entry.shape) return Bad("no shape");
@@ -197,7 +197,7 @@ class HeaderReader {
   bool Twice(absl::string_view key) {
     return Fail(absl::StrCat("'", result_->tensors.back().name, "' has '", key, "' twice"));
   }
-  // Of the tensor that is being read.
+  // Reports an error of the tensor that is being read.
   bool Bad(absl::string_view what) {
     return Fail(absl::StrCat("tensor '", result_->tensors.back().name, "': ", what));
   }
@@ -215,7 +215,7 @@ class HeaderReader {
   uint64_t dimensions_ = 0, metadata_bytes_ = 0;
 };
 
-// Every byte of the data belongs to one tensor.
+// Checks that every byte of the data belongs to exactly one tensor.
 absl::Status CheckCoverage(const std::vector<StoredTensor>& tensors, uint64_t begin, uint64_t end) {
   absl::string_view before;
   for (const StoredTensor& tensor : tensors) {

@@ -12,14 +12,14 @@
 namespace quantd::cli {
 namespace {
 
-// Written by the program and read by a handler on any thread, at any time.
+// Written by the program, and read by a handler on any thread at any time.
 struct Mapping {
   std::atomic<const uint8_t*> begin{nullptr};  // null: the slot is free
   std::atomic<size_t> size{0};
-  // Changes while the slot is free, when no handler asks for it.
+  // Changes only while the slot is free, when no handler uses it.
   std::array<char, PATH_MAX> path{};
 };
-// A handler may have such a name in its hands, so it is not freed: that is one for each output.
+// A handler may be using such a name, so it is never freed: one leak per output.
 std::array<std::atomic<const char*>, 16> incomplete{};
 std::array<Mapping, 16> mappings;
 std::atomic<bool> waiting{false};
@@ -55,7 +55,7 @@ extern "C" void NameAndExit(int, siginfo_t* info, void*) {
       path = mapping.path.data();
     }
   }
-  // Threads that compute side by side meet it side by side: one of them says it, once.
+  // Several computing threads may fault at the same time: only one of them reports it.
   while (ends.exchange(true)) pause();
   RemoveIncomplete();
   Say("quantctl: ");
@@ -72,7 +72,7 @@ void HandleSignals() {
   for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
   const auto handle = [&action](int number) {
     struct sigaction before;
-    // nohup ignores SIGHUP; a caller that ignores SIGPIPE wants an error in its place.
+    // nohup ignores SIGHUP; a caller that ignores SIGPIPE wants an error instead.
     const bool known = sigaction(number, nullptr, &before) == 0;
     if (known && before.sa_handler == SIG_DFL) sigaction(number, &action, nullptr);
   };

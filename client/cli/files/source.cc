@@ -14,7 +14,7 @@ std::string Label(const TensorFile& file, const StoredTensor& tensor) {
   return alone ? file.path : absl::StrCat(file.path, ": tensor '", tensor.name, "'");
 }
 
-// Writes the elements row-major and little endian; double as float.
+// Converts the elements to row-major and little endian; double to float.
 void Convert(const StoredTensor& from, const uint8_t* in, uint8_t* out) {
   const size_t width = from.type->bits / 8, rank = from.shape.size();
   const bool narrow = from.type->family == Family::kFloat64;
