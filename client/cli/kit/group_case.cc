@@ -18,7 +18,7 @@ using Tensors = absl::flat_hash_map<std::string, v1::Tensor>;
 
 constexpr int kSchema = 1;
 
-// A tensor by the type and shape that the .json gives it: a .safetensors has few of the types.
+// A tensor with the type and shape in the .json, because a .safetensors supports few of the types.
 absl::StatusOr<v1::Tensor> TensorOf(const Json& what, absl::Span<const uint8_t> bytes) {
   v1::Tensor tensor;
   v1::DataType type;
@@ -118,12 +118,12 @@ absl::StatusOr<std::vector<KitCase>> ReadGroup(const std::string& json_path) {
       Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
   if (!document.is_object()) return wrong("is not a JSON object");
   std::vector<KitCase> result;
-  // nlohmann's only way to say that a member is missing or of another kind.
+  // nlohmann reports missing members and those of another kind only by exceptions.
   try {
     if (document.at("schema").get<int>() != kSchema) return wrong("schema is not 1");
     const std::string family = document.at("family").get<std::string>();
     const Json& cases = document.at("cases");
-    Tensors tensors;  // of layouts they may have types that no request has
+    Tensors tensors;  // for layouts they may have types that no request has
     if (!std::all_of(cases.begin(), cases.end(), [](const Json& json) {
           return IsOfLayouts(json.at("operation").get<std::string>());
         })) {

@@ -12,8 +12,8 @@
 namespace quantd::cli {
 namespace {
 
-// Bits of an element in raw_data, and the masks of what is NaN: those codes whose magnitude is more
-// than `infinity` (of FNUZ: the one code `nan`). 0: the type has none.
+// Bits of an element in raw_data, and the masks for NaN: codes whose magnitude is more than
+// `infinity` (for FNUZ: the one code `nan`). 0: the type has no NaN.
 struct Format {
   int bits = 8;
   uint32_t magnitude = 0, infinity = 0, nan = 0;
@@ -115,7 +115,7 @@ void CompareCount(absl::string_view name, const std::optional<Value>& found,
   }
 }
 
-// Of decibels, a millionth of the ratio; of the rest a millionth of itself.
+// Decibels may differ by a millionth of the ratio, other figures by a millionth of their value.
 void CompareFigure(absl::string_view name, const std::optional<double>& found,
                    const std::optional<double>& wanted, double least, std::string* text) {
   if (!wanted || !found) return;

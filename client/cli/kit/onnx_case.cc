@@ -1,5 +1,5 @@
-// An ONNX backend test: model.onnx, rule.txt, test_data_set_0/input_N.pb and output_N.pb; of what
-// the specification leaves open, answers/NAME/output_N.pb or refused.txt as well.
+// An ONNX backend test: model.onnx, rule.txt, test_data_set_0/input_N.pb and output_N.pb; if the
+// specification leaves the result open, also answers/NAME/output_N.pb or refused.txt.
 #include <sys/stat.h>
 
 #include <array>
@@ -46,7 +46,7 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-// What a parser makes of a file; its error with the file's name.
+// The result of parsing a file; an error gets the file's name.
 template <typename Parser>
 auto ParsedFile(const std::string& path, Parser parser)
     -> decltype(parser(std::declval<const std::string&>())) {
@@ -70,7 +70,7 @@ absl::Status ReadOutputs(const std::string& folder, const Operator& op, KitAnswe
   return absl::OkStatus();
 }
 
-// ONNX's attributes are fields of the request, but for output_dtype.
+// ONNX's attributes are fields of the request, except for output_dtype.
 absl::Status SetAttribute(const std::string& name, int64_t value,
                           google::protobuf::Message* request) {
   nlohmann::json fields;

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folders that hold a model.onnx, and the .json files in other/FAMILY/; sorted.
+// The folders with a model.onnx, and the .json files in other/FAMILY/; sorted.
 struct Found {
   std::vector<fs::path> models, groups;
 };
@@ -38,7 +38,7 @@ absl::StatusOr<Found> Look(const std::string& folder) {
   return found;
 }
 
-// A kit that lost files must not pass.
+// A kit with missing files must not pass.
 absl::Status CheckWhole(const std::string& folder, const std::vector<KitCase>& cases) {
   const std::string path = folder + "/manifest.json";
   if (!fs::exists(path)) return absl::OkStatus();

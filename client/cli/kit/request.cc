@@ -1,5 +1,5 @@
-// A request from the words of a kit, by the contract's descriptors: a field or an enum value that
-// the contract gets is known here at once.
+// Makes a request from the names in a kit, by the contract's descriptors, so that new fields and
+// enum values are supported at once.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
@@ -20,7 +20,7 @@ absl::Status Wrong(absl::string_view name, const Json& value) {
       ", which is not one of its values"));
 }
 
-// The value of an enum by its name without the prefix, which is that of its UNSPECIFIED.
+// The value of an enum by its name without the prefix, which is the prefix of its UNSPECIFIED.
 const pb::EnumValueDescriptor* EnumValue(const pb::EnumDescriptor& type, const std::string& word) {
   const absl::string_view prefix = absl::StripSuffix(type.value(0)->name(), "UNSPECIFIED");
   return type.FindValueByName(absl::StrCat(prefix, word));
