@@ -1,5 +1,5 @@
 // Quantizes a few numbers and shows what came back:  client_example [ADDRESS]
-// Without an address: that of QUANTD_ADDRESS, else 127.0.0.1:50051.
+// Without an address: QUANTD_ADDRESS, or else 127.0.0.1:50051.
 #include <cstdio>
 #include <string>
 #include <vector>
