@@ -21,7 +21,7 @@ namespace {
 constexpr char kVariable[] = "QUANTD_ADDRESS";
 constexpr int kDefaultPort = 50051;
 
-// A port that exists, the usual one where there is none: gRPC takes 99999 for 34463, and a word for
+// A valid port, the default one if there is none. gRPC itself reads 99999 as 34463, and a word as
 // 0.
 absl::StatusOr<std::string> PortOf(absl::string_view port, const std::string& address) {
   int number = 0;
@@ -34,8 +34,8 @@ absl::StatusOr<std::string> PortOf(absl::string_view port, const std::string& ad
       absl::StrCat("address ", address, ": port '", port, "' must be a number from 1 to 65535"));
 }
 
-// host:port of host, host:port, [IPv6], [IPv6]:port or a bare IPv6 address; errors show the whole
-// address.
+// Returns host:port for host, host:port, [IPv6], [IPv6]:port or a bare IPv6 address; errors show
+// the whole address.
 absl::StatusOr<std::string> WithPort(absl::string_view host, const std::string& address) {
   std::string name(host);
   absl::string_view port;
@@ -61,11 +61,11 @@ absl::StatusOr<std::string> WithPort(absl::string_view host, const std::string& 
   return absl::StrCat(name, ":", *number);
 }
 
-// How many characters of an address come before its hosts, which commas part; 0 where it is a host
-// itself, and npos where the form is the resolver's business.
+// The number of characters before the hosts of an address, which are separated by commas; 0 if it
+// is a host itself, and npos if its form is defined by its resolver.
 size_t SchemeOf(absl::string_view address) {
   if (absl::StartsWith(address, "dns://")) {
-    const size_t path = address.find('/', 6);  // behind the name server that is asked
+    const size_t path = address.find('/', 6);  // after the name of the name server
     return path == absl::string_view::npos ? path : path + 1;
   }
   if (absl::StartsWith(address, "dns:")) return 4;
@@ -112,7 +112,7 @@ bool IsLocal(const std::string& target) {
   return std::all_of(hosts.begin(), hosts.end(), [](const std::string& host) {
     const std::string name = host.substr(0, host.rfind(':'));
     in_addr ipv4{};
-    // Not by the first characters: 127.0.0.1.example.org is another machine.
+    // Not by a prefix: 127.0.0.1.example.org is another machine.
     return name == "localhost" || name == "[::1]" ||
            (inet_pton(AF_INET, name.c_str(), &ipv4) == 1 && ntohl(ipv4.s_addr) >> 24 == 127);
   });

@@ -14,12 +14,12 @@
 namespace quantd::client {
 namespace {
 
-// A message of so much is sent while the one before it is counted.
+// The size of a message, which is sent while the previous one is counted.
 constexpr uint64_t kMessageBytes = 4 << 20;
-// What stands around a tensor's bytes.
+// The bytes around a tensor's bytes.
 constexpr uint64_t kAround = 1024;
-// From here on a server is asked what it takes. Earlier than by other calls: one that was refused
-// is not made again.
+// From this size on the server is asked for its limits. Earlier than for other calls, because a
+// refused calibration is not repeated.
 constexpr uint64_t kAskCalibratingBytes = 4 << 10;
 
 v1::CalibrationOptions MessageOf(const CalibrationOptions& options) {
@@ -86,7 +86,7 @@ absl::Status Calibration::Send(v1::CalibrateRequest& message) {
   if (!call.begun) *message.mutable_options() = MessageOf(call.options);
   call.begun = true;
   if (call.writer->Write(message)) return absl::OkStatus();
-  // The server has ended the call: why, is in its status.
+  // The server has ended the call; its status says why.
   call.finished = true;
   call.status = call.connection.Explain(call.writer->Finish());
   if (call.status.ok()) call.status = absl::InternalError("the server answered before the end");

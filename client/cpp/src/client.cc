@@ -12,7 +12,7 @@ namespace {
 
 using Stub = v1::QuantizationService::Stub;
 
-// Arguments that live as long as a started call.
+// Arguments that live as long as an asynchronous call.
 template <typename Arguments, typename Options>
 struct OwnedWithScale {
   Tensor x, scale;
@@ -42,8 +42,8 @@ bool SaysNothing(const Granularity& granularity) {
          granularity.block_shape.empty();
 }
 
-// What INT32 is dequantized to: scale's type, or FLOAT where y cannot have that. Unset where the
-// server has the scale.
+// The output type for INT32: scale's type, or FLOAT if y can't have that. Unset if the server has
+// the scale.
 v1::DataType TypeAfterInt32(v1::DataType scale) {
   switch (scale) {
     case v1::DATA_TYPE_UNSPECIFIED:
@@ -123,7 +123,7 @@ absl::StatusOr<Tensor> Client::Dequantize(const Quantized& quantized,
                                           const DequantizeOptions& options) {
   DequantizeOptions remembered = options;
   if (SaysNothing(options.granularity)) remembered.granularity = quantized.granularity;
-  // Then the set has the scale, and what goes with it.
+  // If it is unset, the set contains the scale and everything that belongs to it.
   if (quantized.scale.data_type == v1::DATA_TYPE_UNSPECIFIED && options.parameters.empty()) {
     remembered.parameters = quantized.parameters;
   }

@@ -13,16 +13,16 @@
 namespace quantd::client {
 namespace {
 
-// deploy/service_config.json, but for its retries: gRPC's own know nothing of RetryInfo.
+// deploy/service_config.json without its retries, because gRPC's own retries ignore RetryInfo.
 constexpr char kBalanced[] = R"({"loadBalancingConfig": [{"round_robin": {}}])";
 constexpr char kHealthChecked[] = R"(, "healthCheckConfig": {"serviceName": ""}})";
-// How often a name may be looked up again, which tells of new servers: gRPC's default is 30 s, in
-// which a rolling restart may have replaced all that this client knew.
+// How often a name may be resolved again, which finds new servers: gRPC's default is 30 s, in which
+// a rolling restart may replace all known servers.
 constexpr int kBetweenLookUpsMilliseconds = 5'000;
-// When a connection that failed is tried again, then later and later: gRPC's default is 1 s, which
-// is longer than all tries of a call.
+// When a failed connection is retried, and then less and less often: gRPC's default is 1 s, which
+// is longer than all attempts of a call.
 constexpr int kFirstReconnectMilliseconds = 100;
-// Waits before a server that does not say when: they grow from the first to the second, and are
+// Waits if the server does not say when to retry: they grow from the first to the second, and are
 // random, so that clients do not come back together.
 constexpr absl::Duration kFirstWait = absl::Milliseconds(50);
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
@@ -57,7 +57,7 @@ Connection::Connection(const std::string& address, const ClientOptions& options)
                      "read the token"));
   }
   if (status_.ok()) token_ = *std::move(token);
-  // gRPC follows http_proxy even to this very machine, where no proxy can help.
+  // gRPC uses http_proxy even for this machine, where no proxy can help.
   if (target.ok() && IsLocal(*target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Without credentials it is a channel on which every call fails.
   channel_ = grpc::CreateCustomChannel(
@@ -128,10 +128,10 @@ void Connection::Start(std::function<void()> job) {
   try {
     std::thread([this, job = std::move(job)]() mutable {
       job();
-      job = nullptr;  // what it holds goes before the connection may
+      job = nullptr;  // frees what it holds before the connection may be destroyed
       JobEnded();
     }).detach();
-  } catch (...) {  // the system gives no thread
+  } catch (...) {  // the system has no threads left
     JobEnded();
     throw;
   }

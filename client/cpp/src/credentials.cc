@@ -19,7 +19,7 @@ std::string PathOf(const std::string& given, const char* variable) {
   return given.empty() && found != nullptr ? found : given;
 }
 
-// Empty for no path.
+// Empty if there is no path.
 absl::StatusOr<std::string> ReadPem(const std::string& path, const char* name) {
   if (path.empty()) return std::string();
   std::ifstream file(path, std::ios::binary);

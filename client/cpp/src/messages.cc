@@ -46,7 +46,7 @@ v1::QuantizeRequest RequestOf(const QuantizeOptions& options) {
   v1::QuantizeRequest request;
   request.set_output_type(options.output_type);
   SetGranularity(options.granularity, &request);
-  // True is what unset means; a stored set may say otherwise.
+  // Unset means true; a stored set may contain another value.
   if (!options.saturate || options.parameters.empty()) request.set_saturate(options.saturate);
   request.set_parameters(options.parameters);
   request.set_precision(options.precision);

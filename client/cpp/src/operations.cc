@@ -70,7 +70,7 @@ bool AllInMemory(const Arguments& a) {
 }
 bool AllInMemory(const DynamicQuantizeArguments&) { return true; }
 
-// What a stored set says of blocks and types decides where a tensor may be cut, and is not known.
+// Blocks and types in a stored set decide where a tensor may be cut, and are not known here.
 template <typename Arguments>
 bool NamesParameters(const Arguments& a) {
   return !a.options.parameters.empty();
@@ -166,7 +166,7 @@ absl::StatusOr<typename Arguments::Result> Run(Connection& connection, const Arg
     if (!SizesOf(arguments).Fit(*limits)) {
       auto result = Split(SenderOf(connection, *limits, cancellation), arguments);
       if (!absl::IsResourceExhausted(result.status())) return result;
-      // Perhaps another server is there by now, which takes less in a piece.
+      // Another server may have answered, with lower limits.
       const absl::StatusOr<ServerLimits> again = connection.Limits(true, cancellation);
       if (!again.ok() || *again == *limits) return result;
       return Split(SenderOf(connection, *again, cancellation), arguments);
@@ -178,7 +178,7 @@ absl::StatusOr<typename Arguments::Result> Run(Connection& connection, const Arg
   if (!absl::IsResourceExhausted(response.status()) || !CanBeSplit(connection, arguments)) {
     return response.status();
   }
-  // A small one, for a server that takes even less; or another server is there by now.
+  // A small request for a server with an even lower limit, or another server has answered.
   const absl::StatusOr<ServerLimits> asked = connection.Limits(true, cancellation);
   if (!asked.ok() || (limits.has_value() && *asked == *limits) || SizesOf(arguments).Fit(*asked)) {
     return response.status();

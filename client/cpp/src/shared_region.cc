@@ -42,9 +42,9 @@ absl::StatusOr<SharedRegion> SharedRegion::Create(size_t bytes, std::string dire
   region.file_ =
       open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
   if (region.file_ < 0) return absl::ErrnoToStatus(errno, absl::StrCat("can't create ", path));
-  region.path_ = std::move(path);  // from now on it goes with the region
+  region.path_ = std::move(path);  // from now on the region removes it
   if (flock(region.file_, LOCK_EX | LOCK_NB) != 0) return absl::ErrnoToStatus(errno, "flock");
-  // The server may run as another user of the directory's group, whatever the umask says.
+  // The server may run as another user of the directory's group, whatever umask this process has.
   if (fchmod(region.file_, 0660) != 0) return absl::ErrnoToStatus(errno, "fchmod");
   int error;
   do {

@@ -10,7 +10,7 @@ namespace quantd::client {
 namespace {
 
 constexpr char kBadRequest[] = "type.googleapis.com/google.rpc.BadRequest";
-// gRPC's words for a stream that its peer has reset.
+// gRPC's text for a stream that its peer has reset.
 constexpr char kReset[] = "Received RST_STREAM";
 constexpr char kRetryInfo[] = "type.googleapis.com/google.rpc.RetryInfo";
 
@@ -24,7 +24,7 @@ bool ParsePayload(const absl::Status& status, const char* type_url, Message* mes
 
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  // A server or proxy that dropped the call, such as one that stops: nobody here cancelled it.
+  // A server or proxy has dropped the call, for example because it stops: nobody cancelled it here.
   const bool dropped = status.error_code() == grpc::StatusCode::CANCELLED &&
                        absl::StartsWith(status.error_message(), kReset);
   absl::Status result(
@@ -48,8 +48,8 @@ absl::Status FromItemError(const v1::ItemError& error) {
     copy->set_description(violation.description());
   }
   if (bad_request.field_violations_size() > 0) {
-    // Not a Cord of a std::string that goes: clang gives that constructor another name than the g++
-    // that Debian's Abseil was compiled with.
+    // Not a Cord of a temporary std::string: clang gives that constructor another name than the g++
+    // with which Debian's Abseil was compiled.
     const std::string bytes = bad_request.SerializeAsString();
     result.SetPayload(kBadRequest, absl::Cord(absl::string_view(bytes)));
   }
