@@ -8,11 +8,11 @@
 namespace quantd::client::split {
 namespace {
 
-// Copies `count` bits, whatever the width of the elements that they belong to; the lowest bits of a
-// byte come first. Reads and writes no byte that has none of the bits.
+// Copies `count` bits, whatever the width of their elements; the lowest bits of a byte come first.
+// Accesses only bytes that contain some of the bits.
 void CopyBits(const uint8_t* source, int64_t from, uint8_t* destination, int64_t to,
               int64_t count) {
-  // At most 8 bits, which may begin in one byte of the source and end in the next.
+  // Reads at most 8 bits, which may cross the end of a byte of the source.
   const auto read = [&](int64_t bits) {
     const int shift = static_cast<int>(from % 8);
     int value = source[from / 8] >> shift;
@@ -20,7 +20,7 @@ void CopyBits(const uint8_t* source, int64_t from, uint8_t* destination, int64_t
     from += bits;
     return value;
   };
-  // The same number, of bits that end in the byte of the destination in which they begin.
+  // Copies bits that are inside of one byte of the destination.
   const auto copy = [&](int64_t bits) {
     if (bits == 0) return;
     const int shift = static_cast<int>(to % 8), mask = ((1 << bits) - 1) << shift;
@@ -46,13 +46,13 @@ void CopyBits(const uint8_t* source, int64_t from, uint8_t* destination, int64_t
   copy(count);
 }
 
-// Visits the elements of `box` in runs that lie together in a tensor of `shape`:
-// visit(offset in the tensor, offset in the box, elements).
+// Visits the elements of `box` in runs that are contiguous in a tensor of `shape`: visit(offset in
+// the tensor, offset in the box, elements).
 void ForEachRun(const Dimensions& shape, const Box& box,
                 const std::function<void(int64_t, int64_t, int64_t)>& visit) {
   const int64_t elements = Product(box.size);
   if (elements == 0) return;
-  // Dimensions behind `split` are whole, so that `run` elements lie together.
+  // Dimensions after `split` are complete, so that `run` elements are contiguous.
   size_t split = shape.size();
   int64_t run = 1;
   while (split > 0) {

@@ -10,19 +10,19 @@
 namespace quantd::client::split {
 namespace {
 
-// x as [outer, channels, inner], each a product of dimensions.
+// x as [outer, channels, inner]; each is a product of dimensions.
 struct Extents {
   uint64_t outer = 1;
   uint64_t channels = 1;
   uint64_t inner = 1;
 };
 
-// Of one element; 0 where a tensor of this type is not cut.
+// Bytes of an element; 0 if a tensor of this type is not cut.
 uint64_t ElementBytes(v1::DataType type) {
   return IsInputType(type) ? static_cast<uint64_t>(BitsOf(type)) / 8 : 0;
 }
 
-// Nothing unless the bytes are those of the shape.
+// nullopt unless the size matches the shape.
 std::optional<Extents> ExtentsOf(v1::DataType type, absl::Span<const int64_t> shape, uint64_t size,
                                  std::optional<int64_t> axis) {
   const auto rank = static_cast<int64_t>(shape.size());
@@ -44,7 +44,7 @@ std::optional<Extents> ExtentsOf(v1::DataType type, absl::Span<const int64_t> sh
   return extents;
 }
 
-// The lengths of a piece, in dimensions as many as x has, with the axis where it is in x.
+// The shape of a piece, with as many dimensions as x, and the axis in the same place.
 std::vector<int64_t> ShapeOf(size_t dimensions, std::optional<int64_t> axis, uint64_t outer,
                              uint64_t channels, uint64_t inner) {
   const auto rank = static_cast<int64_t>(dimensions);
@@ -69,9 +69,9 @@ absl::Status ForEachChannelPiece(
   const std::optional<Extents> extents = ExtentsOf(type, shape, data.size(), axis);
   if (!extents.has_value() || data.size() <= most_bytes) return send(shape, data);
   const uint64_t element = ElementBytes(type);
-  const uint64_t column = extents->channels * element;  // a value of each channel
+  const uint64_t column = extents->channels * element;  // one value of each channel
   const uint64_t columns = std::max<uint64_t>(most_bytes / column, 1);
-  // Whole rows of the outer dimension where one fits, else a part of one, gathered channel by
+  // Whole rows of the outer dimension if one fits, otherwise a part of one, gathered channel by
   // channel.
   const uint64_t rows = std::max<uint64_t>(columns / extents->inner, 1);
   const uint64_t width = std::min(columns, extents->inner);

@@ -1,9 +1,9 @@
-// DynamicQuantize in pieces that hold whole blocks.
+// DynamicQuantize in pieces of whole blocks.
 //
-// Why the bits are the same: scale and zero point of a block follow from the range of its elements
-// and the options, y[i] from x[i] and these. A box between blocks, sent with the block_shape of the
-// whole, has the same blocks. Where that does not do (a block larger than a message; NVFP4, whose
-// tensor scale follows from all elements) large_blocks.cc goes on.
+// Why the bits are the same: scale and zero point of a block depend only on the range of its
+// elements and the options, and y[i] on these and x[i]. A box between blocks, sent with the
+// block_shape of the whole, has the same blocks. Where this is impossible (a block larger than a
+// message; NVFP4, whose tensor scale depends on all elements), large_blocks.cc is used.
 #include <mutex>
 #include <utility>
 
@@ -29,8 +29,8 @@ PieceCost CostOf(const Tensor& x, const DynamicQuantizeOptions& options) {
   return {BitsOf(x.data_type), 0, y_bits, BitsOf(ScaleType(options)) + y_bits};
 }
 
-// The first element that is not finite, in the words of a server that saw all of x. What is wrong
-// with the options is named before it: the server is asked about them with a 0 for x.
+// The error for the first non-finite element, in the words of a server with all of x. Errors in the
+// options take precedence: the server is asked about them with a 0 for x.
 absl::Status CheckFinite(const Sender& sender, const Tensor& x, int64_t elements, const Grid& grid,
                          const DynamicQuantizeOptions& options) {
   const int64_t index = ScanElements(x.data_type, x.data, 0, elements).first_non_finite;
@@ -53,7 +53,7 @@ absl::Status QuantizeBoxes(const Sender& sender, const Tensor& x, const Grid& gr
                            Quantized& result) {
   const v1::DataType output = result.y.data_type, scale_type = result.scale.data_type;
   std::mutex mutex;
-  Sums sums;  // guarded by mutex, as is result
+  Sums sums;  // guarded by mutex, like result
   const absl::Status status = RunPieces(boxes.size(), [&](size_t index) {
     const Box& box = boxes[index];
     const Box blocks = grid.BlocksOf(box);

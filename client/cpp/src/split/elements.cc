@@ -34,7 +34,7 @@ float FromFloat16(uint16_t half) {
   return FromBits(sign | static_cast<uint32_t>(exponent + 112) << 23 | fraction << 13);
 }
 
-// REQUIRES: it is not NaN.
+// REQUIRES: the code is not NaN.
 float FromFloat8E4M3Fn(uint8_t code) {
   const int exponent = code >> 3 & 15, fraction = code & 7;
   const float magnitude = exponent == 0
@@ -45,8 +45,8 @@ float FromFloat8E4M3Fn(uint8_t code) {
 
 bool IsFinite(float value) { return std::fabs(value) <= std::numeric_limits<float>::max(); }
 
-// Adds a tile whose elements are all finite, as nearly every one is; loops that compilers make
-// vector code of, with sums that do not wait for each other.
+// Adds a tile whose elements are all finite, like almost every tile. Compilers vectorise these
+// loops, whose sums do not wait for each other.
 bool AddFiniteTile(const float* values, int64_t count, float* minimum, float* maximum,
                    double* signal) {
   std::array<float, 8> low{}, high{};
@@ -74,7 +74,7 @@ bool AddFiniteTile(const float* values, int64_t count, float* minimum, float* ma
 }  // namespace
 
 int BitsOf(v1::DataType type) {
-  // No default: a type that is missing here is a warning of the compiler, and so an error.
+  // No default: a missing type is a compiler warning, and so an error.
   switch (type) {
     case v1::DATA_TYPE_FLOAT:
     case v1::DATA_TYPE_INT32:

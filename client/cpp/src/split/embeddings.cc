@@ -1,4 +1,4 @@
-// QuantizeEmbeddings in pieces of whole rows, which depend on nothing but themselves and the
+// QuantizeEmbeddings in pieces of whole rows, which depend only on themselves and the
 // ranges.
 #include <algorithm>
 #include <cmath>
@@ -13,11 +13,11 @@
 namespace quantd::client::split {
 namespace {
 
-// What a request is about; all 0 when the server would refuse it.
+// The sizes of a request; all 0 if the server would refuse it.
 struct Rows {
   int64_t count = 0;      // embeddings
   int64_t row_bytes = 0;  // of x
-  int64_t used = 0;       // values of each
+  int64_t used = 0;       // values of each that are used
   int64_t y_bytes = 0;    // of y, for each
 
   Rows(const Tensor& x, const EmbeddingOptions& options) {
@@ -46,8 +46,8 @@ v1::DataType OutputTypeOf(const EmbeddingOptions& options) {
   return both ? v1::DATA_TYPE_UINT8 : v1::DATA_TYPE_INT8;
 }
 
-// The signal's energy, which the report of a piece says but where the piece is exact. Where it is,
-// it counts for the sum of other pieces only.
+// The signal's energy. The report of a piece contains it unless the piece is exact; then it matters
+// only for the sum over other pieces.
 double SignalOf(const v1::QuantizationError& report, int64_t finite, const Tensor& x,
                 const EmbeddingOptions& options, const std::string& rows, int64_t count) {
   const double noise = report.mean_squared_error() * static_cast<double>(finite);
@@ -57,7 +57,7 @@ double SignalOf(const v1::QuantizationError& report, int64_t finite, const Tenso
   double signal = 0;
   for (int64_t row = 0; row < count; ++row) {
     const double energy = ScanElements(x.data_type, rows, row * width, used).signal;
-    // Zeros, and what is not finite, are not made vectors of length 1.
+    // Zeros, and vectors that are not finite, are not normalised to length 1.
     signal += options.normalize && energy > 0 && std::isfinite(energy) ? 1 : energy;
   }
   return signal;
@@ -118,7 +118,7 @@ absl::StatusOr<QuantizedEmbeddings> QuantizeEmbeddings(const Sender& sender, con
     absl::Status right =
         CheckResponse(response->y(), "y", result.y.data_type, count * rows.y_bytes);
     if (!right.ok()) return right;
-    // Rows are whole bytes: pieces do not meet.
+    // Rows are whole bytes, so pieces share none.
     const std::string& bytes = response->y().raw_data();
     std::copy(bytes.begin(), bytes.end(), result.y.data.begin() + begin * rows.y_bytes);
     if (!options.report_error) return right;

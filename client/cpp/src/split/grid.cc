@@ -93,8 +93,8 @@ absl::StatusOr<Grid> BlockedGrid(const Dimensions& shape, const Granularity& gra
   return MakeGrid(shape, std::move(block));
 }
 
-// One past the last index of a box that starts at `begin` along a dimension where boxes are
-// `extent` long: whole blocks, or a part of one block.
+// The end of a box that starts at `begin` along a dimension where boxes have length `extent`: whole
+// blocks, or a part of one block.
 int64_t BoxEnd(int64_t begin, int64_t extent, int64_t block, int64_t length) {
   const int64_t end = std::min(begin + extent, length);
   if (extent >= length || extent % block == 0) return end;
@@ -121,7 +121,7 @@ absl::StatusOr<int64_t> CheckTensor(const Tensor& tensor, absl::string_view fiel
   }
   int64_t elements = 1;
   for (const int64_t length : tensor.shape) {
-    // A tensor that has bytes has no length 0, and fewer than 2^40 elements a dimension.
+    // A tensor with bytes has no length 0, and fewer than 2^40 elements per dimension.
     if (length < 1 || __builtin_mul_overflow(elements, length, &elements) ||
         elements > INT64_MAX / 32) {
       elements = -1;
@@ -207,7 +207,7 @@ std::optional<std::vector<Box>> CutIntoBoxes(const Grid& grid, Cut cut,
   const auto fit = [&](const Dimensions& extent) {
     int64_t scales = 1;
     for (size_t d = 0; d < rank; ++d) {
-      // What begins within a block may touch one more; CutIntoBoxes has no such boxes.
+      // A box that begins inside of a block may touch one more; CutIntoBoxes makes no such boxes.
       scales *= CeilDivide(extent[d], grid.block[d]);
     }
     return fits(Product(extent), scales);

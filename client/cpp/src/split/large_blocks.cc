@@ -1,13 +1,13 @@
-// DynamicQuantize where a block is larger than a message, or where the tensor has a second scale:
+// DynamicQuantize if a block is larger than a message, or the tensor has a second scale: first
 // ranges, then scales, then Quantize.
 //
-// Why the bits are the same: a scale and its zero point depend on nothing of their block but its
-// range, which is the smallest and the largest finite value and zero, in FLOAT; so a
-// DynamicQuantize of a tensor with a row [smallest, largest] for each block finds the very scales.
-// NVFP4's second scale depends on the range of the whole tensor: one more row has it. Then every
-// element can be sent anywhere, with its scale: DynamicQuantize divides in FLOAT whatever the type
-// of its scales, and so does Quantize when they are sent as FLOAT, which every type of scale fits
-// into. It differs from DynamicQuantize in the smallest INT8 alone, which is put right here.
+// Why the bits are the same: a scale and its zero point depend only on the range of their block,
+// which is the smallest and the largest finite value and zero, in FLOAT. So a DynamicQuantize of a
+// tensor with a row [smallest, largest] for each block computes exactly the same scales. NVFP4's
+// second scale depends on the range of the whole tensor, which is in one more row. Then elements
+// can be sent in any pieces, with their scales: DynamicQuantize divides in FLOAT whatever the type
+// of its scales, and so does Quantize if they are sent as FLOAT, which represents every type of
+// scale. It differs from DynamicQuantize only in the smallest INT8, which is corrected here.
 #include <algorithm>
 #include <cmath>
 #include <mutex>
@@ -54,7 +54,7 @@ class Scales {
       all.smallest = std::min(all.smallest, range.smallest);
       all.largest = std::max(all.largest, range.largest);
     }
-    // A row and its response: 8 bytes, and a scale, a zero point and two codes of 2 bytes at most.
+    // A row and its response: 8 bytes, and at most a scale, a zero point and two codes of 2 bytes.
     const uint64_t room = std::min(sender_.limits.message_bytes, sender_.limits.budget_bytes / 2);
     const uint64_t most = room > kEnvelopeBytes ? (room - kEnvelopeBytes) / 16 : 0;
     if (most < 2) return TooLarge(grid_, sender_.limits);
@@ -69,7 +69,7 @@ class Scales {
   }
 
  private:
-  // The scales of `count` blocks from `begin` on, whose ranges are the first rows.
+  // Asks for the scales of `count` blocks from `begin` on, whose ranges are the first rows.
   absl::Status Ask(const std::vector<Range>& rows, int64_t begin, int64_t count) {
     v1::DynamicQuantizeRequest request = request_;
     const auto sent = static_cast<int64_t>(rows.size());
@@ -112,7 +112,7 @@ class Scales {
   Quantized& result_;  // guarded by mutex_
 };
 
-// The scales that DynamicQuantize divides by.
+// The scales as DynamicQuantize divides by them.
 std::vector<float> FloatScales(const Quantized& result, int64_t scales) {
   const float second = result.tensor_scale.has_value()
                            ? ValueAt(v1::DATA_TYPE_FLOAT, result.tensor_scale->data, 0)
@@ -124,8 +124,8 @@ std::vector<float> FloatScales(const Quantized& result, int64_t scales) {
   return values;
 }
 
-// INT8 is [-128, 127] in Quantize and [-127, 127] in DynamicQuantize: makes -127 of every -128 of
-// y, and the report of y as it was into that of y as it is.
+// INT8 is [-128, 127] in Quantize and [-127, 127] in DynamicQuantize: replaces every -128 of y by
+// -127, and updates the error report accordingly.
 void RaiseSmallestInt8(const Tensor& x, const Grid& grid, const std::vector<float>& scales,
                        Quantized& result) {
   const auto zero_of = [&](size_t block) {
@@ -148,7 +148,7 @@ void RaiseSmallestInt8(const Tensor& x, const Grid& grid, const std::vector<floa
       if (!result.error.has_value()) continue;
       const auto b = static_cast<size_t>(block);
       const float value = ValueAt(x.data_type, x.data, i);
-      // What lay below both ranges is counted already.
+      // Values below both ranges are counted already.
       if (std::nearbyint(value / scales[b]) + zero_of(b) == -128) ++saturated;
       if (!std::isfinite(value)) continue;
       const double before = error_of(i, b, -128), after = error_of(i, b, -127);
@@ -162,7 +162,7 @@ void RaiseSmallestInt8(const Tensor& x, const Grid& grid, const std::vector<floa
   Sums sums;
   sums.Add(report, scan.signal, scan.finite);
   sums.noise += added;
-  // The largest one may have been that of a -128.
+  // The largest error may have been that of a -128.
   double& largest = sums.max_absolute_error = 0;
   grid.ForEachRun([&](int64_t block, int64_t begin, int64_t count) {
     for (int64_t i = begin; i < begin + count && !std::isnan(largest); ++i) {

@@ -1,10 +1,10 @@
 // Quantize and Dequantize in pieces.
 //
-// Why the bits are the same: y[i] follows from x[i], the scale and zero point of its block, and the
+// Why the bits are the same: y[i] depends on x[i], the scale and zero point of its block, and the
 // options. A piece is a box whose elements are sent with the scales of the blocks that it touches,
-// as types and values that they have in the whole, and block_shape says which belongs to which, as
-// the granularity of the whole did. So every element meets the same scale. Types that an unset
-// field means follow from the scale's and the zero point's, which are sent as they are.
+// with the same types and values as in the whole, and block_shape assigns them in the same way. So
+// every element has the same scale. Types that an unset field implies depend on those of the scale
+// and the zero point, which are sent unchanged.
 #include <mutex>
 #include <utility>
 
@@ -21,7 +21,7 @@ v1::DataType DequantizedType(const Tensor& scale, const DequantizeOptions& optio
   return options.output_type == v1::DATA_TYPE_UNSPECIFIED ? scale.data_type : options.output_type;
 }
 
-// What both requests have: x, and the scales that its piece needs.
+// Common to both requests: x, and the scales that its piece needs.
 template <typename Request>
 void SetPiece(const Tensor& x, const Tensor& scale, const std::optional<Tensor>& zero_point,
               const Grid& grid, const Box& box, Request* request) {
@@ -116,7 +116,7 @@ absl::StatusOr<Quantized> Quantize(const Sender& sender, const Tensor& x, const 
   result.y = {output, x.shape,
               std::string(static_cast<size_t>(BytesOf(Product(x.shape), bits)), '\0')};
   std::mutex mutex;
-  Sums sums;  // guarded by mutex, as is y
+  Sums sums;  // guarded by mutex, like y
   absl::Status status = RunPieces(plan->boxes.size(), [&](size_t index) {
     const Box& box = plan->boxes[index];
     v1::QuantizeRequest request = RequestOf(options);
@@ -158,7 +158,7 @@ absl::StatusOr<Tensor> Dequantize(const Sender& sender, const Tensor& x, const T
     const absl::StatusOr<v1::DequantizeResponse> response = sender.dequantize(request);
     if (!response.ok()) return OfPiece(response.status(), plan->grid, box);
     absl::Status right = CheckResponse(response->y(), "y", output, Product(box.size));
-    // The elements of y are whole bytes: pieces do not meet.
+    // The elements of y are whole bytes, so pieces share none.
     if (right.ok()) ScatterBox(response->y().raw_data(), bits, x.shape, box, result.data);
     return right;
   });

@@ -14,7 +14,7 @@
 namespace quantd::client::split {
 namespace {
 
-constexpr size_t kThreads = 3;  // one gathers while one is on its way and one is put in its place
+constexpr size_t kThreads = 3;  // one gathers while one is being sent and one is stored
 
 uint64_t SizeOf(int64_t elements, int element_bits, int64_t blocks, int block_bits) {
   // Both counts are bounded by the bytes of a tensor in memory: 2^45 elements of 64 bits fit.
@@ -40,7 +40,7 @@ absl::Status RunPieces(size_t count, const std::function<absl::Status(size_t ind
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   std::mutex mutex;
-  size_t first_failed = count;  // guarded by mutex, as is status
+  size_t first_failed = count;  // guarded by mutex, like status
   absl::Status status;
   const auto run = [&] {
     while (!failed) {
@@ -61,7 +61,7 @@ absl::Status RunPieces(size_t count, const std::function<absl::Status(size_t ind
     try {
       threads.emplace_back(run);
     } catch (const std::system_error&) {
-      break;  // the system gives no more; those that there are do the rest
+      break;  // the system has no more; the existing threads do the rest
     }
   }
   run();
@@ -96,7 +96,7 @@ absl::Status CheckResponse(const v1::Tensor& tensor, absl::string_view field, v1
 
 v1::DataType OutputType(v1::DataType given, const std::optional<Tensor>& zero_point) {
   if (given != v1::DATA_TYPE_UNSPECIFIED) return given;
-  // BEFORE_ROUNDING has INT32 zero points, which no output is of.
+  // With BEFORE_ROUNDING zero points may be INT32, which is never the output type.
   if (zero_point.has_value() && zero_point->data_type != v1::DATA_TYPE_INT32) {
     return zero_point->data_type;
   }

@@ -19,7 +19,7 @@ void Sums::Add(const v1::QuantizationError& report, double piece_signal, int64_t
 void Sums::Add(const Sums& other) {
   signal += other.signal;
   noise += other.noise;
-  // Unlike std::max, keeps a NaN of either side.
+  // Unlike std::max, keeps a NaN on either side.
   if (!(other.max_absolute_error <= max_absolute_error) && !std::isnan(max_absolute_error)) {
     max_absolute_error = other.max_absolute_error;
   }
