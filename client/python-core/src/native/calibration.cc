@@ -26,7 +26,8 @@ nb::object ArrayOf(DataType type, const std::vector<Value>& values, const Shape&
 
 }  // namespace
 
-// That one thread is inside. Made and ended with the GIL, which guards the flag.
+// Ensures that one thread at a time uses it. Made and destroyed with the GIL, which guards the
+// flag.
 class Calibration::Use {
  public:
   explicit Use(Calibration& calibration) : in_use_(calibration.in_use_) {
@@ -59,7 +60,7 @@ Calibration::Calibration(nb::object convert, nb::object fail, int method, int ou
 void Calibration::Add(nb::handle x, nb::handle timeout, int threads) {
   const Use use(*this);
   Operand operand(x, "x", DataType::kFloat, convert_);
-  // Before an array whose strides are 0 is gathered: what is refused needs no memory.
+  // Before an array with strides of 0 is gathered, because refused arrays need no memory.
   CheckStatus(calibrator_->BytesWith(operand.Claimed()).status(), fail_);
   operand.Gather();
   const Executor& pool = SharedExecutor(threads);

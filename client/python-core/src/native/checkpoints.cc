@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBetweenCalls(50);
 
-// Calls a function of Python now and then, and keeps what it raises.
+// Calls a Python function from time to time, and keeps its exception.
 class Progress {
  public:
   explicit Progress(const nb::object& function) : function_(function) {}
@@ -35,7 +35,7 @@ class Progress {
     }
   }
   bool has_raised() const { return has_raised_.load(std::memory_order_relaxed); }
-  // With the GIL.
+  // Requires the GIL.
   void Throw() {
     if (raised_.has_value()) throw nb::python_error(*raised_);
   }

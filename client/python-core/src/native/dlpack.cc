@@ -1,4 +1,4 @@
-// The structures are those of DLPack 1.1 (dlpack.h), which Debian does not have.
+// The structures of DLPack 1.1 (dlpack.h), which Debian does not have.
 #include "dlpack.h"
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct Versioned {
   uint64_t flags;
   Tensor tensor;
 };
-constexpr uint64_t kPadded = 1 << 2;  // types narrower than a byte have one to themselves
+constexpr uint64_t kPadded = 1 << 2;  // types narrower than a byte use one byte each
 
 // Devices whose memory this process may read.
 constexpr int32_t kCpu = 1;
@@ -101,7 +101,7 @@ nb::object AskForCapsule(nb::handle tensor) {
   try {
     return method(nb::arg("max_version") = nb::make_tuple(1, 1));
   } catch (nb::python_error& error) {
-    // Before version 1 the method had no such argument.
+    // Before version 1 the method did not have this argument.
     if (!error.matches(PyExc_TypeError)) throw;
   }
   return method();
@@ -118,7 +118,7 @@ void DeleteOwned(PyObject* capsule) {
   Delete(static_cast<Any*>(PyCapsule_GetPointer(capsule, kOwner)));
 }
 
-// Takes what a capsule of that name holds; the object that is returned will delete it.
+// Takes ownership of the contents of a capsule with that name; the returned object deletes them.
 template <typename Any>
 nb::object Take(nb::handle capsule, const char* name, const char* used_name, Any** managed) {
   *managed = static_cast<Any*>(PyCapsule_GetPointer(capsule.ptr(), name));
@@ -128,7 +128,7 @@ nb::object Take(nb::handle capsule, const char* name, const char* used_name, Any
   return owner;
 }
 
-// What there is to say of a tensor before its memory is looked at.
+// Checks a tensor before its memory is read.
 void Check(const Tensor& tensor, bool padded, const std::string& name) {
   CheckDevice(tensor.device.type, tensor.device.id, name);
   if (tensor.ndim < 0 || tensor.ndim > NPY_MAXDIMS ||
@@ -181,7 +181,7 @@ nb::object ArrayOf(const Tensor& tensor, DataType type, const nb::object& owner,
 }  // namespace
 
 nb::object FromDlpack(nb::handle tensor, const std::string& name) {
-  // The tensor may be of a library that would have to copy it from its device: ask before.
+  // The tensor's library might have to copy it from its device, so this is checked first.
   const nb::object device = tensor.attr("__dlpack_device__")();
   CheckDevice(ToInteger(device[0]), ToInteger(device[1]), name);
   const nb::object capsule = AskForCapsule(tensor);
@@ -191,7 +191,7 @@ nb::object FromDlpack(nb::handle tensor, const std::string& name) {
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     Versioned* managed = nullptr;
     owner = Take(capsule, "dltensor_versioned", "used_dltensor_versioned", &managed);
-    // Of another major version only the deleter is where it was.
+    // In other major versions only the deleter is in the same place.
     if (managed->major != 1) {
       Refuse(absl::StrCat(name, " is of DLPack ", managed->major, ", quantd reads version 1"));
     }

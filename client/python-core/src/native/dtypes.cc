@@ -8,7 +8,7 @@ namespace {
 
 struct Row {
   int numpy_type = -1;
-  PyArray_Descr* dtype = nullptr;  // kept for ever
+  PyArray_Descr* dtype = nullptr;  // never released
 };
 std::array<Row, kDataTypes.size()> rows;
 

@@ -27,21 +27,21 @@ nb::object ErrorTuple(bool reported, const QuantizationError& error) {
                         error.saturated_elements, error.non_finite_elements);
 }
 
-// What an operation makes; None where it makes no such tensor.
+// The results of an operation; None for tensors that it does not make.
 struct Answer {
   nb::object y, scale, zero_point, tensor_scale, error;
 };
 
 }  // namespace
 
-// One call: its tensors, the plan, and the run that makes the answer.
+// One call: its tensors, the plan, and the computation of the answer.
 class Engine::Call {
  public:
   Call(const Engine& engine, nb::handle x, DataType fallback)
       : engine_(engine), x_(x, "x", fallback, engine.convert_) {}
 
   DataType x_type() const { return x_.type(); }
-  // An argument beside x.
+  // Reads an argument other than x.
   TensorView Read(nb::handle value, const char* name, DataType fallback) {
     Operand& operand = beside_.emplace_back(value, name, fallback, engine_.convert_);
     Ready(operand);
@@ -51,11 +51,11 @@ class Engine::Call {
     if (value.is_none()) return std::nullopt;
     return Read(value, name, fallback);
   }
-  // The argument that was read as the `index`th, as it was; None when there were not so many.
+  // A copy of the argument that was read as number `index`; None if there were fewer.
   nb::object Copy(size_t index) const {
     return index < beside_.size() ? beside_[index].Copy() : nb::none();
   }
-  // `parameters` lack nothing but x.
+  // `parameters` are complete except for x.
   template <typename Parameters>
   Answer Run(Parameters& parameters, nb::handle out, nb::handle timeout, int threads);
 
@@ -123,7 +123,7 @@ Granularity Engine::ReadGranularity(nb::handle axis, nb::handle block_size,
   if (block_shape.is_none()) return granularity;
   size_t lengths = 0;
   for (nb::handle length : nb::iter(block_shape)) {
-    // More than the server takes are counted, not kept.
+    // More entries than the server accepts are counted, but not stored.
     const int64_t number = ReadInteger(length, "block_shape");
     if (++lengths <= kMaxRank) granularity.block_shape.push_back(number);
   }

@@ -26,12 +26,12 @@ nb::list Targets() {
 
 std::string Target() { return std::string(CurrentTarget()); }
 
-// Why QUANTD_SIMD can't be used; empty when it can.
+// Why QUANTD_SIMD can't be used; empty if it can.
 std::string TargetError() { return std::string(CheckEnvironmentTarget().message()); }
 
 void Define(nb::module_& module) {
   if (_import_array() < 0) throw nb::python_error();
-  SharedExecutor(1);  // before anybody can fork
+  SharedExecutor(1);  // before a fork is possible
   module.attr("MOST_THREADS") = kMostSharedThreads;
   module.def("default_threads", &Executor::DefaultThreads);
   module.def("targets", &Targets);
@@ -40,7 +40,7 @@ void Define(nb::module_& module) {
   module.def("set_dtypes", &SetDtypes);
   module.def("from_dlpack", &FromDlpack);
   using namespace nanobind::literals;
-  // What may be None.
+  // An argument that may be None.
   const auto any = [](const char* name) { return nb::arg(name).none(); };
   nb::class_<Engine>(module, "Engine")
       .def(nb::init<nb::object, nb::object, nb::object>())

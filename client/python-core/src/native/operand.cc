@@ -16,8 +16,8 @@ absl::Span<const uint8_t> BytesAt(const void* data, uint64_t size) {
   return {static_cast<const uint8_t*>(data), static_cast<size_t>(size)};
 }
 
-// A 0-D array of a Python number that the type holds; null for everything else, errors among it.
-// What convert would make of it as well, in a tenth of the time.
+// A 0-D array of a Python number that the type can hold; null for everything else, including
+// errors. The same as convert, in a tenth of the time.
 nb::object ArrayOfNumber(nb::handle value, DataType type) {
   const DataTypeInfo& info = Info(type);
   int64_t integer = 0;
@@ -66,7 +66,7 @@ Shape ShapeOf(PyArrayObject* array) {
 Operand::Operand(nb::handle value, const char* name, DataType fallback, nb::handle convert)
     : name_(name), array_(nb::borrow(value)) {
   std::optional<DataType> type;
-  // A subclass has rules of its own, such as a mask: convert knows them.
+  // A subclass has rules of its own, such as a mask, which convert handles.
   if (PyArray_CheckExact(value.ptr())) type = TypeOf(AsArray(value));
   if (!type.has_value()) {
     array_ = ArrayOfNumber(value, fallback);

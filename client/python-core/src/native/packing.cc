@@ -6,7 +6,8 @@
 namespace quantd::python {
 namespace {
 
-// Calls body(first, last) for parts of the elements, of which all but the last end with a byte.
+// Calls body(first, last) for parts of the elements; all parts but the last end at the end of a
+// byte.
 template <typename Body>
 void ForParts(int64_t elements, const Executor& executor, Body body) {
   constexpr int64_t kPart = 512 * 1024;
@@ -17,7 +18,7 @@ void ForParts(int64_t elements, const Executor& executor, Body body) {
   });
 }
 
-// The fewest elements that fill whole bytes: two of 4 bits, four of 2 or 6.
+// The smallest number of elements that fills whole bytes: two of 4 bits, four of 2 or 6.
 template <int kBits>
 struct Group {
   static constexpr int kBytes = 8 % kBits == 0 ? 1 : 3;
@@ -26,7 +27,7 @@ struct Group {
   static_assert(kElements * kBits == kBytes * 8);
 };
 
-// `count` elements, a whole group or what is left of one.
+// `count` elements: a whole group, or the rest.
 template <int kBits>
 inline void PackGroup(const uint8_t* codes, int count, uint8_t* to) {
   uint32_t word = 0;

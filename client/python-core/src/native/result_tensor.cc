@@ -12,7 +12,7 @@
 namespace quantd::python {
 namespace {
 
-// Of new memory, or at `data`, which is `owner`'s.
+// In new memory, or at `data`, which belongs to `owner`.
 nb::object NewArray(DataType type, const Shape& shape, void* data = nullptr,
                     nb::handle owner = {}) {
   static_assert(sizeof(npy_intp) == sizeof(int64_t));

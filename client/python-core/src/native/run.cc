@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Some 10 us of work: giving the GIL away and taking it back could cost more, when others want it.
+// Some 10 us of work: releasing and taking the GIL could cost more if other threads want it.
 constexpr uint64_t kShortBytes = 64 * 1024;
 constexpr std::chrono::milliseconds kSignalPeriod(50);
 
@@ -19,14 +19,14 @@ std::optional<Clock::time_point> Deadline(nb::handle timeout) {
   if (timeout.is_none()) return std::nullopt;
   const double seconds = PyFloat_AsDouble(timeout.ptr());
   if (seconds == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-  if (!(seconds <= 1e9)) return std::nullopt;  // NaN: as gRPC has it, no deadline that can pass
+  if (!(seconds <= 1e9)) return std::nullopt;  // NaN: as in gRPC, a deadline that never passes
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
                             std::chrono::duration<double>(std::max(seconds, 0.0)));
 }
 
 absl::Status DeadlineExceeded() { return absl::DeadlineExceededError("Deadline Exceeded"); }
 
-// Whether the work is still wanted. The thread that called asks Python for signals now and then.
+// Whether the work is still wanted. The calling thread asks Python for signals from time to time.
 class Stop {
  public:
   explicit Stop(std::optional<Clock::time_point> deadline) : deadline_(deadline) {}
@@ -49,7 +49,7 @@ class Stop {
  private:
   const std::optional<Clock::time_point> deadline_;
   const std::thread::id caller_ = std::this_thread::get_id();
-  Clock::time_point next_look_ = Clock::now() + kSignalPeriod;  // the caller's only, as raised_
+  Clock::time_point next_look_ = Clock::now() + kSignalPeriod;  // the caller's only, like raised_
   bool raised_ = false;
   std::atomic<bool> late_ = false;
 };
