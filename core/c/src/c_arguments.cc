@@ -28,7 +28,7 @@ absl::StatusOr<TensorView> ToTensor(const quantd_tensor& tensor, absl::string_vi
   return TensorView{static_cast<DataType>(tensor.data_type), *std::move(shape), *bytes};
 }
 
-// The value of an enumeration in the header that has `count` of them, 0 included.
+// Checks a value of an enumeration in the header with `count` values, including 0.
 absl::Status CheckChoice(int32_t value, int32_t count, absl::string_view field) {
   if (value >= 0 && value < count) return absl::OkStatus();
   return FieldError(field,
@@ -48,15 +48,15 @@ absl::Status CheckForeign(std::initializer_list<Foreign> fields, absl::string_vi
   return absl::OkStatus();
 }
 
-// What all three have: checks it, and fills x, output_type and granularity.
+// Checks the common part of all three, and fills x, output_type and granularity.
 template <typename Parameters>
 absl::Status ReadCommon(const quantd_parameters& from, Parameters& to) {
   absl::StatusOr<Shape> shape = ToShape(from.x_shape, from.x_rank, "x_shape");
   if (!shape.ok()) return shape.status();
   to.x.data_type = static_cast<DataType>(from.x_type);
   to.x.shape = *std::move(shape);
-  // Plans look at how many bytes of x there are, and not at them. Where this is not known the plan
-  // says why.
+  // Plans only use the number of bytes of x. If that can't be computed, the plan reports
+  // why.
   const absl::StatusOr<int64_t> elements = ElementCount(to.x.shape, "x");
   if (elements.ok() && FindDataType(from.x_type) != nullptr) {
     to.x.bytes = {nullptr, ByteSize(to.x.data_type, *elements)};
@@ -110,7 +110,7 @@ absl::StatusOr<absl::Span<uint8_t>> BytesAt(const void* data, uint64_t size,
     return FieldError(field, absl::StrCat(field, " has size ", size, ", only ", UINTPTR_MAX - begin,
                                           " bytes can lie behind its address"));
   }
-  // The same view serves what is written; what is only read comes from here as const.
+  // The same view is used for outputs; inputs are const in the interface.
   return absl::Span<uint8_t>(static_cast<uint8_t*>(const_cast<void*>(data)),
                              static_cast<size_t>(size));
 }

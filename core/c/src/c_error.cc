@@ -36,7 +36,7 @@ int32_t Report(quantd_error* error, int32_t code, absl::string_view field,
 
 int32_t CatchExceptions(quantd_error* error, absl::FunctionRef<absl::Status()> body) noexcept {
   try {
-    // Who set no size, or that of another struct, may have no room for the texts.
+    // A caller that has set no size, or that of another struct, may have no room for the texts.
     if (error != nullptr && error->struct_size < sizeof(quantd_error)) {
       return QUANTD_INVALID_ARGUMENT;
     }

@@ -32,8 +32,8 @@ absl::Status CheckThreads(int32_t threads) {
 }
 
 const Executor& PoolOf(int32_t threads) {
-  // There from the first call on: oneTBB's limit to a process's workers is that of the largest
-  // pool, and a program that uses oneTBB itself must not be left with fewer than it has CPUs.
+  // Made in the first call: oneTBB limits a process's workers to those of the largest pool, and a
+  // program that uses oneTBB itself must not be limited to fewer than its CPUs.
   static const int all =
       SharedExecutor(std::min(Executor::DefaultThreads(), kMostSharedThreads)).threads();
   return SharedExecutor(threads == 0 ? all : std::min(threads, all));

@@ -1,4 +1,4 @@
-// quantd_plan_create, _describe and _free, and what the library says about itself.
+// quantd_plan_create, _describe and _free, and information about the library.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -12,7 +12,7 @@
 namespace quantd::c {
 namespace {
 
-// Copies what a plan views, and lets it view the copy.
+// Copies the bytes that a plan views, and makes it view the copy.
 std::vector<uint8_t> Own(ScaleOperand& operand) {
   std::vector<uint8_t> copy(operand.bytes.begin(), operand.bytes.end());
   operand.bytes = copy;

@@ -1,4 +1,4 @@
-// quantd_plan_run: checks where a call's tensors lie, and runs the plan over them.
+// quantd_plan_run: checks the places of a call's tensors, and runs the plan on them.
 #include <array>
 #include <optional>
 
