@@ -21,12 +21,12 @@ using calibrate::ChannelView;
 using calibrate::Extents;
 using calibrate::Scaling;
 
-// What was asked for, and what was seen.
+// The options, and the values seen so far.
 struct Calibrator::Seen {
   CalibrationOptions options;  // with its defaults filled in
   bool symmetric = false;
   bool has_bins = false;
-  bool started = false;  // whether `channels` are there
+  bool started = false;  // whether `channels` are valid
   Channels channels;
 };
 
@@ -35,7 +35,7 @@ namespace {
 constexpr DataType kInputTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
                                     DataType::kInt32};
 
-// A state may claim 2^62 elements for each of many channels.
+// A state may contain 2^62 elements for each of many channels.
 uint64_t AddUpToMost(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 bool IsInteger(DataType type) { return Info(type).kind == DataTypeKind::kInteger; }
@@ -128,7 +128,7 @@ absl::StatusOr<uint64_t> Calibrator::BytesWith(const TensorView& x) const {
                                         seen_->options.axis.value_or(0),
                                         ", the data before it had ", seen_->channels.size()));
   }
-  // An empty tensor could claim any number of channels: as many as it could have elements of.
+  // An empty tensor could claim any number of channels, so this is the limit for it.
   constexpr int64_t kChannelsOfEmptyTensor = 65536;
   if (extents->elements() == 0 && extents->channels > kChannelsOfEmptyTensor) {
     return FieldError("x",
@@ -152,7 +152,7 @@ absl::StatusOr<uint64_t> Calibrator::BytesWithState(absl::Span<const uint8_t> st
         "state", absl::StrCat("state has ", head->channels, " channels, the data before it had ",
                               seen_->channels.size()));
   }
-  // Those of the state are there besides until they are merged.
+  // The channels of the state exist in addition until they are merged.
   return 2 * Channels::Bytes(head->channels, seen_->has_bins);
 }
 
@@ -215,7 +215,7 @@ absl::StatusOr<Calibration> Calibrator::Result(const Executor& executor,
     result.range_shape = {2, static_cast<int64_t>(size)};
   }
   Watch watch(interrupted);
-  // A search takes some 10 ms a channel, everything else microseconds.
+  // A search takes some 10 ms per channel, everything else microseconds.
   const bool searches = seen_->options.method == CalibrationMethod::kMse ||
                         seen_->options.method == CalibrationMethod::kEntropy;
   const size_t per_task = searches ? 1 : 64;

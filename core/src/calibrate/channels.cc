@@ -22,7 +22,7 @@ Bins& Channels::BinsOf(size_t channel) {
 Bins& Channels::RaiseTop(size_t channel) {
   Bins& bins = BinsOf(channel);
   const float top = std::max(std::fabs(low[channel]), std::fabs(high[channel]));
-  // Both are infinite as long as there was no finite value.
+  // Both are infinite if there was no finite value.
   if (std::isfinite(top)) bins.RaiseTop(rules::Magnitude(top));
   return bins;
 }

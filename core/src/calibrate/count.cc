@@ -17,21 +17,21 @@ namespace quantd::calibrate {
 namespace {
 
 constexpr int64_t kTile = 1024;
-// Elements of the last axis that are looked at together, in rows until a batch is full: their
+// Elements of the last axis that are processed together, in rows until a batch is full: their
 // counts stay in the second-level cache, and the batch in the first.
 constexpr int64_t kColumns = 256;
 constexpr int64_t kBatch = 8192;
 constexpr int64_t kMostLines = 256;
 
-// For channels of tasks' own.
+// The memory for channels that tasks have for themselves.
 constexpr uint64_t kOwnBytes = 4 << 20;
-// What Lines takes: the elements of a batch, with 20 bytes a lane and 24 a line.
+// The memory of Lines: the elements of a batch, with 20 bytes per lane and 24 per line.
 constexpr uint64_t kTaskBytes = 96 << 10;
 
-// Elements of a task that are worth a tally.
+// With this many elements a task uses a tally.
 constexpr int64_t kMany = 1 << 17;
 
-// What all tasks share.
+// Shared by all tasks.
 struct Job {
   const KernelTable& kernels;
   FloatReader reader;
@@ -41,7 +41,7 @@ struct Job {
   First first_non_finite;  // an index in x
 };
 
-// Values of one channel.
+// Adds values of one channel.
 void AddRun(const Job& job, const uint8_t* x, int64_t elements, size_t channel, size_t non_finite,
             Channels& to) {
   to.non_finite[channel] += non_finite;
@@ -54,7 +54,7 @@ void AddRun(const Job& job, const uint8_t* x, int64_t elements, size_t channel, 
   bins.Count(slots.data(), size, x + size * sizeof(float));
 }
 
-// The elements from begin to end, run by run of a channel.
+// The elements from begin to end, run by run of one channel.
 void CountRuns(Job& job, int64_t begin, int64_t end, Channels& to) {
   alignas(64) std::array<uint8_t, kTile * 4> buffer;
   TaskWatch watch(job.watch);
@@ -81,7 +81,7 @@ void CountRuns(Job& job, int64_t begin, int64_t end, Channels& to) {
   }
 }
 
-// The same of one channel and many elements.
+// The same for one channel with many elements.
 void CountMany(Job& job, int64_t begin, int64_t end, Channels& to) {
   alignas(64) std::array<uint8_t, kTile * 4> buffer;
   TaskWatch watch(job.watch);
@@ -111,13 +111,13 @@ void CountMany(Job& job, int64_t begin, int64_t end, Channels& to) {
   }
 }
 
-// Rows of channels (inner == 1), some columns of them: `lines` of neighbouring elements, each of
-// whole rows as long as they are short, and lane i of every line has the same channel.
+// Rows of channels (inner == 1), some columns of them: `lines` of contiguous elements. Each line
+// has whole rows as long as they are short, and lane i of every line has the same channel.
 class Lines {
  public:
   Lines(Job& job, int64_t first_column, int64_t columns, Channels& to)
       : job_(job), to_(to), first_(first_column), columns_(columns) {
-    // Whole rows follow each other; parts of rows do not.
+    // Whole rows are contiguous; parts of rows are not.
     repeat_ = columns == job.extents.channels ? std::max<int64_t>(1, kTile / columns) : 1;
     lanes_ = columns_ * repeat_;
     low_.resize(static_cast<size_t>(lanes_));
@@ -184,7 +184,7 @@ class Lines {
     return true;
   }
 
-  // From the values, among which CountBatch counts all, to the others.
+  // Moves non-finite elements out of the count of values, where CountBatch counts all.
   void MoveNonFinite(const Line& line) {
     for (size_t i = 0; i < line.size; ++i) {
       uint32_t bits;
@@ -210,9 +210,9 @@ class Lines {
   Channels& to_;
   const int64_t first_;
   const int64_t columns_;
-  int64_t repeat_ = 1;  // rows of a line
+  int64_t repeat_ = 1;  // rows in a line
   int64_t lanes_ = 0;
-  int64_t most_lines_ = 1;  // of a batch
+  int64_t most_lines_ = 1;  // lines in a batch
   std::vector<float> low_, high_;
   std::vector<uint16_t> floors_, slots_;
   std::vector<Bins*> bins_;
@@ -226,10 +226,10 @@ void CountColumns(Job& job, int64_t begin, int64_t end, Channels& to) {
   }
 }
 
-// Whether tasks of a few columns or of a few rows each: an axis that is the last one.
+// Whether tasks have a few columns or a few rows each: only if the axis is the last one.
 bool HasLines(const Extents& extents) { return extents.inner == 1 && extents.channels > 1; }
 
-// Every task takes some of the elements, or whole rows, into channels of its own.
+// Every task counts some of the elements, or whole rows, in channels of its own.
 void CountApart(Job& job, Workers workers, size_t tasks, Channels& channels) {
   const Extents& extents = job.extents;
   const bool lines = HasLines(extents);
@@ -267,7 +267,7 @@ void CountTogether(Job& job, Workers workers, size_t tasks, Channels& channels) 
   });
 }
 
-// So that nothing has changed when something is rejected.
+// Checked first, so that nothing has changed if a value is rejected.
 void LookForNonFinite(Job& job, Workers workers, uint64_t bytes) {
   const TaskSplit split(job.extents.elements(), bytes, ThreadsOf(workers), kTile);
   ForEachTask(workers, split.tasks(), [&](size_t task) {
@@ -300,7 +300,7 @@ absl::Status Outcome(const Job& job, const TensorView& x) {
 }  // namespace
 
 uint64_t CountScratchBytes(uint64_t elements, int threads) {
-  // Channels of tasks' own are a quarter of x as FLOAT at most. Every page of a tally may be used.
+  // The tasks' own channels take at most a quarter of x as FLOAT. A tally may use all of its pages.
   const uint64_t tallies =
       std::min(elements / kMany, static_cast<uint64_t>(threads)) * Tally::kBytes;
   return std::min(elements, kOwnBytes) + std::min(tallies, kOwnBytes) +
@@ -322,8 +322,8 @@ absl::Status Count(const TensorView& x, const Extents& extents, NonFinite non_fi
   const size_t most = TaskSplit(elements, bytes, ThreadsOf(workers), kTile).tasks();
   const uint64_t each = Channels::Bytes(channels.size(), channels.has_bins());
   const uint64_t apart = std::min({static_cast<uint64_t>(most), threads, kOwnBytes / each});
-  // Worth it where channels of one's own are little beside what is counted, and needed where there
-  // are fewer channels than threads. Nothing has to be looked at twice.
+  // Worthwhile if the tasks' own channels are small compared with the counted data, and necessary
+  // if there are fewer channels than threads. Nothing is read twice.
   if (apart > 0 && each * apart < bytes / 4) {
     CountApart(job, workers, apart, channels);
     return Outcome(job, x);

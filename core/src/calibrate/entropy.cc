@@ -1,4 +1,5 @@
-// CalibrationMethod::kEntropy: the threshold whose levels tell the most about the magnitudes.
+// CalibrationMethod::kEntropy: the threshold whose levels preserve most information about
+// magnitudes.
 #include <vector>
 
 #include "calibrate/methods.h"
@@ -7,7 +8,7 @@
 namespace quantd::calibrate {
 namespace {
 
-// The natural logarithm by the four operations, so that it is the same on every machine.
+// The natural logarithm from basic arithmetic only, so that it is the same on every machine.
 double Log(double x) {
   int k;
   double f = std::frexp(x, &k);
@@ -49,7 +50,7 @@ class Divergence {
     for (const EntropyPiece& piece : pieces_) total_ += piece.count;
   }
 
-  // What is lost when magnitudes above bin c count as its, and those of a level as even.
+  // The loss if magnitudes above bin c count as bin c, and those within a level as uniform.
   double operator()(int c) {
     size_t size = 0;
     while (size < pieces_.size() && pieces_[size].m <= c) ++size;

@@ -1,4 +1,4 @@
-// CalibrationMethod::kMse: the threshold with the smallest squared error, were each bin flat.
+// CalibrationMethod::kMse: the threshold with the smallest squared error, assuming uniform bins.
 #include <cstdlib>
 #include <vector>
 
@@ -28,8 +28,8 @@ std::vector<MsePiece> MsePiecesOf(const Bins& bins) {
 }
 
 // The integral of the squared error of rounding and clamping, from 0 to u, in steps of the scale.
-// The bounds are whole numbers, so it is the same to clamp first; what is left is so small that the
-// sum with 1.5 * 2^52, whose last bit is worth 1, rounds it as rint does.
+// The bounds are whole numbers, so clamping first gives the same; the result is so small that
+// adding 1.5 * 2^52, whose last bit is worth 1, rounds it like rint.
 double Integral(double u, double lowest, double highest) {
   constexpr double kRounder = 0x1.8p52;
   const double nearest = (std::clamp(u, lowest, highest) + kRounder) - kRounder;
@@ -43,7 +43,7 @@ double LossOf(const std::vector<MsePiece>& pieces, const Scaling& scaling, const
   const double lowest = scaling.minimum() - found.zero_point;
   const double highest = scaling.maximum() - found.zero_point;
   double sum = 0;
-  // Most pieces begin where the one before ended.
+  // Most pieces begin where the previous one ended.
   double end = 0, b = 0, at_b = 0;
   for (const MsePiece& piece : pieces) {
     const bool adjoins = piece.a == end;

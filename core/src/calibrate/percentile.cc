@@ -9,14 +9,14 @@ namespace {
 
 using rules::Edge;
 
-// The bin's edge away from -Inf, and the one towards it.
+// The edge of the bin away from -Inf, and the one towards it.
 double UpperEdge(int id, int floor) {
   if (id == 0) return Edge(floor + 1);
   return id > 0 ? Edge(id + 1) : -Edge(-id);
 }
 double LowerEdge(int id, int floor) { return -UpperEdge(-id, floor); }
 
-// The bin of the value before which `drop` others come, from the largest down: of magnitudes (then
+// The bin of the value that has `drop` others before it, from the largest down: of magnitudes (then
 // its id is not negative), or of values.
 template <typename CountOf>
 int BinAfter(const Bins& bins, int last, double drop, CountOf&& count_of) {

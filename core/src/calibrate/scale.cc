@@ -26,7 +26,7 @@ Scale Scaling::Of(const Range& range) const {
   }
   const double scale =
       integer_ ? (high - low) / (static_cast<double>(maximum_) - minimum_) : high / largest_;
-  // Of an x in shared memory that changes while it is read, a range may have any values.
+  // If x is in shared memory and changes while it is read, a range may have any values.
   if (!(scale >= 0x1p-126 && scale <= FLT_MAX)) return {};
   if (!integer_) return {static_cast<float>(scale), 0};
   const double zero_point =

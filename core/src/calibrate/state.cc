@@ -16,12 +16,12 @@ namespace {
 constexpr absl::string_view kMagic = "QDC1";
 constexpr uint8_t kHasBins = 1;
 constexpr uint8_t kPerAxis = 2;
-// One below the id of the lowest bin there is.
+// The id of the lowest possible bin, minus one.
 constexpr int64_t kBeforeFirst = -rules::kInfiniteMagnitude;
-// A channel of no values: two numbers.
+// A channel without values takes two numbers.
 constexpr uint64_t kLeastChannelBytes = 2;
 
-// Where bytes go that are only counted.
+// Counts bytes instead of storing them.
 struct Counted {
   uint64_t size = 0;
   void push_back(char) { ++size; }
@@ -43,7 +43,7 @@ absl::Status Wrong(absl::string_view why) {
   return FieldError("state", absl::StrCat("state is not one that Calibrate has made: ", why));
 }
 
-// Takes numbers off the front. The first thing that is wrong sticks.
+// Reads numbers from the front. Keeps the first error.
 class Reader {
  public:
   explicit Reader(absl::Span<const uint8_t> bytes) : bytes_(bytes) {}
@@ -113,7 +113,7 @@ int IdOf(float value, int floor) {
   return value < 0 ? -m : m;
 }
 
-// The bins of a channel whose range is known; added to `bins`, unless that is null.
+// The bins of a channel with this range; added to `bins`, unless that is null.
 void ReadBins(Reader& reader, float low, float high, uint64_t finite, Bins* bins) {
   const int top = rules::Magnitude(std::max(std::fabs(low), std::fabs(high)));
   const int floor = rules::Floor(top);
