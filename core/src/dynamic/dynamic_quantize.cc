@@ -1,9 +1,9 @@
-// Ranges, scales, codes: for all elements one after the other, or for a part at a time, while it
-// stays in the second-level cache.
+// Ranges, scales, codes: each for all elements, or all three for one part at a time, while it stays
+// in the second-level cache.
 //
-// Both passes go forwards, in the same tasks: the second one from the end backwards changed nothing
-// from 1 to 128 MiB, and lost up to 40 % where each core's half fits its own cache. Tried for
-// blocks of 32 without gain: ranges by fewer shuffles and more blends, or without comparisons
+// Both passes go forwards, in the same tasks: a second pass from the end backwards changed
+// nothing from 1 to 128 MiB, and lost up to 40 % where each core's half fits its own cache. Tried
+// for blocks of 32 without gain: ranges by fewer shuffles and more blends, or without comparisons
 // (x - x is 0 where it is finite); larger batches of reciprocals; zero points prepared a batch
 // ahead.
 #include "quantd/dynamic_quantize.h"
@@ -26,14 +26,14 @@
 namespace quantd {
 namespace {
 
-// As PlanQuantize chooses for scales that arrive.
+// The same choice as PlanQuantize makes for given scales.
 Quotient ChooseQuotient(const DynamicQuantizePlan& plan, Magnitudes scales) {
   const DataTypeInfo& output = Info(plan.output_type);
   if (output.kind != DataTypeKind::kInteger || output.bits > 8) return Quotient::kDivide;
   return HasReciprocal(scales) ? Quotient::kReciprocal : Quotient::kDivide;
 }
 
-// What all parts share.
+// Shared by all parts.
 struct Job {
   const DynamicQuantizePlan& plan;
   absl::Span<const uint8_t> x;
@@ -48,7 +48,7 @@ struct Job {
     return FindRanges(plan, plan.layout, x, part, workers, interrupted, scales.min(), scales.max());
   }
 
-  // The ranges are there.
+  // Quantizes a part whose ranges are known.
   absl::Status Quantize(const Part& part, Workers workers, DynamicScales& scales,
                         ErrorSums* sums) const {
     const absl::StatusOr<Magnitudes> made = MakeScales(plan, maker, part, workers, scales, output);
@@ -77,7 +77,7 @@ struct Job {
     return found.ok() ? Quantize(part, workers, scales, sums) : found;
   }
 
-  // The scale that NVFP4's other scales are relative to.
+  // Sets the scale that NVFP4's other scales are relative to.
   absl::Status SetTensorScale(const rules::Range& tensor) {
     const rules::ScaleFault fault = maker.SetTensorScale(tensor);
     if (fault != rules::ScaleFault::kNone) return maker.Error(-1, tensor, fault);
@@ -103,7 +103,7 @@ absl::Status QuantizeWhole(Job& job, const PartSplit& split, const Executor& exe
   return status.ok() ? job.Quantize(all, &executor, scales, sums) : status;
 }
 
-// One block of so many elements.
+// A layout of one block with this number of elements.
 BlockLayout OneBlock(int64_t elements) {
   BlockLayout one;
   one.dimensions.push_back({elements, elements, 1});
@@ -111,7 +111,7 @@ BlockLayout OneBlock(int64_t elements) {
   return one;
 }
 
-// The range of all elements. INVALID_ARGUMENT as FindRanges.
+// The range of all elements. Returns the errors of FindRanges.
 absl::StatusOr<rules::Range> RangeOfAll(const Job& job, const Executor& executor) {
   float min = 0;
   float max = 0;
@@ -133,7 +133,7 @@ absl::Status QuantizeParts(Job& job, const PartSplit& split, const Executor& exe
     const absl::Status set = job.SetTensorScale(*tensor);
     if (!set.ok()) return set;
   }
-  // Parts that the cache does not hold have all threads, one after the other.
+  // Parts that do not fit into the cache use all threads, one part after the other.
   const Workers within = split.in_cache() ? nullptr : &executor;
   absl::Status status = RunParts(split.parts(), split.in_cache() ? &executor : nullptr, sums, [&] {
     return [&, scales = std::make_unique<DynamicScales>(split.most_scales())](
@@ -142,7 +142,7 @@ absl::Status QuantizeParts(Job& job, const PartSplit& split, const Executor& exe
     };
   });
   if (!absl::IsInvalidArgument(status)) return status;
-  // One part's error. Which one is the first? Elements come before scales.
+  // A part has failed. To find the first error: non-finite elements take precedence over scales.
   const absl::StatusOr<rules::Range> finite = RangeOfAll(job, executor);
   if (!finite.ok()) return finite.status();
   DynamicScales scales(split.most_scales());
@@ -158,7 +158,7 @@ absl::Status QuantizeParts(Job& job, const PartSplit& split, const Executor& exe
 absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
                              const Executor& executor, Interrupted interrupted,
                              const DynamicQuantizeOutput& output, QuantizationError* error) {
-  // What one part is told is known to all that come after it.
+  // An interruption seen by one part is visible to all later ones.
   Watch watch(interrupted);
   const auto stopped = [&watch] { return watch.Stopped(); };
   Job job{plan, x, stopped, output, MakerOf(plan)};
@@ -215,7 +215,7 @@ absl::StatusOr<QuantizePlan> FindScale(const DynamicQuantizePlan& plan, absl::Sp
 }
 
 uint64_t ScratchBytes(const DynamicQuantizePlan& plan, int threads) {
-  // For each scale of a part: two floats, two more of its reciprocal.
+  // Per scale of a part: two floats, and two more for its reciprocal.
   constexpr uint64_t kScale = 4 * sizeof(float);
   const PartSplit split(plan);
   const auto at_once = static_cast<uint64_t>(split.in_cache() ? threads : 1);

@@ -19,7 +19,7 @@
 namespace quantd {
 namespace {
 
-// What all tasks share.
+// Shared by all tasks.
 struct Loop {
   const uint8_t* x;
   BlockWalk walk;
@@ -27,17 +27,17 @@ struct Loop {
   ConvertTile to_float;
   size_t (*find_non_finite)(const uint8_t* x, size_t size);
   int input_bits;
-  bool rejects;  // elements that are not finite
+  bool rejects;  // elements that are not finite are errors
 };
 
-// Where a task's ranges go: one entry a scale.
+// The destination of a task's ranges: one entry per scale.
 struct Destination {
   float* min;
   float* max;
 };
 
-// Rows that are too short for a call each, all with the same scales: as many as fit are one wide
-// row of kPerElement, whose entries are put together at the end.
+// Rows that are too short for a call each, all with the same scales: as many as possible form one
+// wide row of kPerElement, whose entries are combined at the end.
 class WideRow {
  public:
   static bool Fits(const BlockWalk& walk) { return HasShortRows(walk) && walk.period() > 0; }
@@ -82,11 +82,11 @@ class WideRow {
   const int64_t block_;
   const int64_t width_;
   int64_t at_;
-  alignas(64) std::array<float, kMost> min_;  // set up to width_
+  alignas(64) std::array<float, kMost> min_;  // initialised up to width_
   alignas(64) std::array<float, kMost> max_;
 };
 
-// Rows straight into the destination.
+// Rows that are written directly to the destination.
 class LongRows {
  public:
   LongRows(const BlockWalk& walk, int64_t begin, const Destination& to) : walk_(walk), to_(to) {
@@ -114,7 +114,7 @@ class LongRows {
   const Destination to_;
 };
 
-// `rows` is a WideRow or LongRows that stands at `begin`.
+// `rows` is a WideRow or LongRows, positioned at `begin`.
 template <typename Rows>
 void RangeOfElements(const Loop& loop, int64_t begin, int64_t end, Watch& watch, First& first,
                      Rows& rows) {
@@ -152,7 +152,7 @@ void RangeOfTask(const Loop& loop, int64_t begin, int64_t end, Watch& watch, Fir
   }
 }
 
-// Up to here every task has ranges of its own: 8 KiB stay in L1 beside the elements.
+// Up to this number every task has ranges of its own: 8 KiB stay in L1 with the elements.
 constexpr size_t kFewScales = 1024;
 
 constexpr uint64_t kMostCounted = 256 << 20;
@@ -197,7 +197,7 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const BlockLayout& layo
   if (own_ranges) {
     most_tasks = static_cast<size_t>(ThreadsOf(workers)) * TaskSplit::kTasksPerThread;
     if (part.scales > kFewScales) {
-      // They may take a quarter of the input's bytes, and 64 MiB.
+      // They may take a quarter of the input's bytes, and at most 64 MiB.
       const uint64_t bytes = std::min(plan.input_bytes, kMostCounted);
       const uint64_t fit = bytes / 32 / part.scales;
       most_tasks = std::clamp<uint64_t>(fit, 1, most_tasks);

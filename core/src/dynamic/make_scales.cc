@@ -1,7 +1,7 @@
-// Each rule is a few loops over a tile of scales, plain ones that compilers vectorise or kernels:
-// the scale as the rule has it, rounded to the scale type by the kernels that convert and quantize
-// elements, then the zero point. 1 to 3 ns a scale, where one by one takes 9 to 25, which with
-// blocks of 32 was half of the time.
+// Each rule is a few loops over a tile of scales; the loops are kernels, or plain ones that
+// compilers vectorise: first the scale according to the rule, rounded to the scale type by the
+// kernels that convert and quantize elements, then the zero point. This takes 1 to 3 ns per scale;
+// one by one takes 9 to 25, which was half of the time with blocks of 32.
 #include "dynamic/make_scales.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace quantd {
 namespace {
 
-// Scales a task makes, and those that are made together. Multiples of 4, so that tasks share no
-// byte of packed zero points.
+// Scales per task, and per tile. Multiples of 4, so that tasks share no byte of packed zero
+// points.
 constexpr size_t kScalesPerTask = 4096;
 constexpr size_t kTile = 512;
 
@@ -28,7 +28,7 @@ using Bytes = std::array<uint8_t, kTile>;
 
 uint8_t* BytesOf(float* floats) { return reinterpret_cast<uint8_t*>(floats); }
 
-// A block of nothing but zeros has scale 1 (in the scale type) and zero point 0.
+// A block with only zeros has scale 1 (in the scale type) and zero point 0.
 template <ScaleRule kRule>
 void Unrounded(const rules::ScaleMaker& maker, const float* min, const float* max, size_t size,
                float* scale) {
@@ -39,7 +39,7 @@ void Unrounded(const rules::ScaleMaker& maker, const float* min, const float* ma
   }
 }
 
-// kPowerOfTwo needs nothing but the exponent. That of a denormal is below any that counts.
+// kPowerOfTwo only needs the exponent. That of a denormal is below all that matter.
 void PowersOfTwo(const rules::ScaleMaker& maker, const float* min, const float* max, size_t size,
                  uint8_t* codes, float* scale) {
   std::array<int32_t, kTile> code;
@@ -61,8 +61,8 @@ class Maker {
         const DynamicQuantizeOutput& output)
       : plan_(plan), maker_(maker), output_(output), kernels_(Kernels()) {}
 
-  // Makes entries [begin, begin + size) in place of their ranges; the first of them is that of
-  // scale `number`. Returns their magnitudes; where one under- or overflows, the ranges are left.
+  // Replaces the ranges of entries [begin, begin + size) by their scales; the first of them belongs
+  // to scale `number`. Returns the magnitudes; if one under- or overflows, the ranges are kept.
   Magnitudes Make(DynamicScales& scales, size_t begin, size_t size, size_t number) const {
     float* min = scales.min() + begin;
     float* max = scales.max() + begin;
@@ -81,7 +81,7 @@ class Maker {
   }
 
  private:
-  // Writes the codes to `codes` and what they stand for to `scale`.
+  // Writes the codes to `codes` and their values to `scale`.
   void Scales(const float* min, const float* max, size_t size, uint8_t* codes, float* scale) const {
     switch (plan_.rule) {
       case ScaleRule::kPowerOfTwo:
@@ -107,7 +107,7 @@ class Maker {
     }
   }
 
-  // Quantized with scale 1, and back with the tensor's (1 without one).
+  // Quantized with scale 1, and dequantized with the tensor's (1 if there is none).
   void RoundToFloat8(size_t size, uint8_t* codes, float* scale) const {
     const float one = 1;
     const float tensor_scale = maker_.tensor_scale();
@@ -153,7 +153,7 @@ class Maker {
   const int zero_point_bits_ = Info(plan_.output_type).bits;
 };
 
-// The index of the first of `size` scales that under- or overflows, whose ranges are there.
+// The index of the first of `size` scales that under- or overflows, whose ranges were kept.
 size_t FirstFault(const rules::ScaleMaker& maker, DynamicScales& scales, size_t begin,
                   size_t size) {
   size_t i = 0;
@@ -191,7 +191,7 @@ absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan,
         size_t first = first_fault.load();
         while (fault < first && !first_fault.compare_exchange_weak(first, fault)) {
         }
-        return;  // and leaves the range for the message
+        return;  // the range is kept for the message
       }
       magnitudes[task].Include(made);
     }
