@@ -1,4 +1,4 @@
-// Rows to codes: see README.md.
+// Converts rows to codes: see README.md.
 #include "quantd/quantize_embeddings.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ Embedder EmbedderOf(const QuantizeEmbeddingsPlan& plan) {
   }
 }
 
-// What RANGES and BITS make as UINT8 and have to turn into INT8.
+// RANGES and BITS make UINT8, which this turns into INT8 if necessary.
 uint8_t FlipOf(const QuantizeEmbeddingsPlan& plan) {
   const bool unsigned_codes =
       plan.recipe == EmbeddingRecipe::kRanges || plan.recipe == EmbeddingRecipe::kBits;
@@ -45,7 +45,7 @@ const float* At(const FloatColumn& column, int64_t dimension) {
   return column.empty() ? nullptr : column.data() + dimension;
 }
 
-// Adds what values of a row, the first of which is of dimension `begin`, contribute to the report.
+// Adds values of a row to the error report; `begin` is the dimension of the first one.
 void AddErrors(const QuantizeEmbeddingsPlan& plan, int64_t begin, const uint8_t* values,
                const uint8_t* codes, size_t size, double length, uint8_t flip, ErrorSums& sums) {
   for (size_t i = 0; i < size; ++i) {
@@ -79,7 +79,7 @@ void AddErrors(const QuantizeEmbeddingsPlan& plan, int64_t begin, const uint8_t*
   }
 }
 
-// What all tasks share.
+// Shared by all tasks.
 struct Job {
   const QuantizeEmbeddingsPlan& plan;
   absl::Span<const uint8_t> x;
@@ -89,14 +89,14 @@ struct Job {
   EmbedTile tile;  // what all tiles have in common
   bool rejects;
 
-  // Rows of FLOAT of whose length nothing needs to be known.
+  // Rows of FLOAT whose length is not needed.
   bool InPlace() const {
     return plan.input_type == DataType::kFloat && !plan.normalize &&
            plan.recipe != EmbeddingRecipe::kDirection && !plan.report_error;
   }
 };
 
-// The first value of a row that is not finite, among all that it has.
+// The first non-finite value of a row, among all its values, including unused ones.
 int64_t FindInRow(const Job& job, Vectors& vectors) {
   for (int64_t begin = 0; begin < job.plan.width; begin += Vectors::kPiece) {
     const auto size = static_cast<size_t>(std::min(job.plan.width - begin, Vectors::kPiece));
@@ -106,10 +106,10 @@ int64_t FindInRow(const Job& job, Vectors& vectors) {
   return job.plan.width;
 }
 
-// Whether a value that is cut off is NaN or infinite. `row`: a vector of FLOAT.
+// Whether the unused values are all finite. `row`: a vector of FLOAT.
 bool CutOffIsFinite(const Job& job, Vectors& vectors, int64_t row) {
   const auto& plan = job.plan;
-  // Pieces begin at multiples of their size; what is used among the first is finite as well.
+  // Pieces begin at multiples of their size; the used values in the first piece are finite, too.
   const int64_t first = plan.dimensions / Vectors::kPiece * Vectors::kPiece;
   if (plan.dimensions == plan.width) return true;
   vectors.Seek(row, /*lengths=*/false);
@@ -120,7 +120,7 @@ bool CutOffIsFinite(const Job& job, Vectors& vectors, int64_t row) {
   return true;
 }
 
-// Rows of one task, one after the other.
+// The rows of one task, one after the other.
 void EmbedRows(const Job& job, int64_t begin, int64_t end, Watch& watch, First& first,
                ErrorSums* sums) {
   const auto& plan = job.plan;
@@ -157,10 +157,10 @@ void EmbedRows(const Job& job, int64_t begin, int64_t end, Watch& watch, First& 
   }
 }
 
-// The same, many rows at a time.
+// The same for many rows at a time.
 void EmbedInPlace(const Job& job, int64_t begin, int64_t end, Watch& watch, First& first) {
   const auto& plan = job.plan;
-  // Longer rows are looked at a piece at a time, so that somebody looks at the watch.
+  // Longer rows are processed in pieces, so that the watch is checked often enough.
   const int64_t most = std::max<int64_t>(TaskWatch::kPeriod / 4 / plan.width, 1);
   TaskWatch task_watch(watch);
   for (int64_t row = begin; row < end; row += most) {
@@ -179,7 +179,7 @@ void EmbedInPlace(const Job& job, int64_t begin, int64_t end, Watch& watch, Firs
     if (!job.rejects) continue;
     const auto size = static_cast<size_t>(rows * plan.width);
     if (!non_finite && plan.dimensions == plan.width) continue;
-    // Cut off or not: what is not finite in these rows.
+    // Finds non-finite values in these rows, also unused ones.
     const size_t found = job.kernels.find_non_finite(tile.x, size);
     if (found == size) continue;
     first.Found(row * plan.width + static_cast<int64_t>(found));
@@ -187,10 +187,10 @@ void EmbedInPlace(const Job& job, int64_t begin, int64_t end, Watch& watch, Firs
   }
 }
 
-// Longer rows, which somebody may want to be stopped in.
+// In longer rows the watch must be checked.
 constexpr int64_t kLongRow = TaskWatch::kPeriod;
 
-// Tasks of an error report, however many threads there are: the order of its sums.
+// Tasks of an error report for any number of threads, because they determine the order of its sums.
 constexpr int kThreadsOfReports = 64;
 
 float ValueAt(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x, int64_t index) {

@@ -11,7 +11,7 @@ Vectors::Vectors(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x
 
 const uint8_t* Vectors::Given(int64_t begin, size_t size) {
   const int64_t first = row_begin_ + begin;
-  // Most rows are one piece, which is wanted for its length and for its codes.
+  // Most rows are one piece, which is used for its length and again for its codes.
   if (first == given_begin_ && size <= given_size_) return given_;
   given_begin_ = first;
   given_size_ = size;
