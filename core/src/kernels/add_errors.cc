@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 using D64 = hn::Repartition<double, DF>;
 using V64 = hn::Vec<D64>;
 
-// Codes of a piece to floats.
+// Decodes the codes of a piece to floats.
 template <Decoder kDecoder>
 HWY_NOINLINE void DecodePiece(const uint8_t* codes, size_t size, float* values) {
   for (size_t i = 0; i < size; i += N) {
@@ -54,7 +54,7 @@ struct Sums {
 
   template <size_t kPart>
   HWY_INLINE void Add(V64 x, V64 value, V64 zero_point, V64 scale) {
-    // No fused operation: all targets give what the plain loop gives.
+    // Not fused, so that all targets get the same result as the plain loop.
     const V64 error = hn::Sub(x, hn::Mul(hn::Sub(value, zero_point), scale));
     signal[kPart] = hn::Add(signal[kPart], hn::Mul(x, x));
     noise[kPart] = hn::Add(noise[kPart], hn::Mul(error, error));
@@ -93,7 +93,7 @@ HWY_INLINE void AddVector(const ErrorPiece& piece, const ErrorBounds& bounds, co
   const auto finite = hn::Lt(hn::Abs(x), hn::Inf(df));
   counts.finite += hn::CountTrue(df, finite);
 
-  // What is not finite adds 0 - (0 - zero point) * 0.
+  // Elements that are not finite add 0 - (0 - zero point) * 0.
   const V parts[4] = {hn::IfThenElseZero(finite, x),
                       hn::IfThenElseZero(finite, hn::Load(df, values + i)), zero_point,
                       hn::IfThenElseZero(finite, Entries<kStride>(piece.dequantize_scale, i))};

@@ -19,8 +19,8 @@ HWY_BEFORE_NAMESPACE();
 namespace quantd {
 namespace HWY_NAMESPACE {
 
-// Elements that are not finite are rare: they are looked for once a vector, and left out in a
-// branch of their own.
+// Non-finite elements are rare: they are detected once per vector, and skipped in a branch of their
+// own.
 struct FiniteLanes {
   V low;  // v, or +Inf where it is not finite
   V high;
@@ -83,7 +83,7 @@ HWY_INLINE bool FindFiniteExtremes(const uint8_t* x, size_t size, float& low, fl
   return true;
 }
 
-// The same of any values, without those that are not finite; returns how many these are.
+// The same for any values, skipping non-finite ones; returns their number.
 HWY_NOINLINE size_t FindSomeExtremes(const uint8_t* x, size_t size, float& low, float& high) {
   const DF df;
   size_t others = 0;
@@ -101,7 +101,7 @@ HWY_NOINLINE size_t FindSomeExtremes(const uint8_t* x, size_t size, float& low, 
 }
 
 size_t FindExtremes(const uint8_t* x, size_t size, float* low, float* high) {
-  // As much as is looked at once more where something is not finite.
+  // The amount that is read again if something is not finite.
   constexpr size_t kPiece = 1024;
   size_t others = 0;
   size_t i = 0;
@@ -160,7 +160,7 @@ void FindSlots(const uint8_t* x, size_t size, uint16_t floor, uint16_t* slots) {
   for (; i + 2 * N <= size; i += 2 * N) {
     const auto a = hn::LoadU(du, As<uint32_t>(x) + i);
     const auto b = hn::LoadU(du, As<uint32_t>(x) + i + N);
-    // The upper halves of both: those of a move to the even lanes.
+    // The upper halves of both: those of a are moved to the even lanes.
     const auto halves = hn::OddEven(hn::BitCast(d16, b), hn::BitCast(d16, hn::ShiftRight<16>(a)));
     hn::StoreU(SlotsOf(d16, halves, floors), d16, reinterpret_cast<int16_t*>(slots) + i);
   }

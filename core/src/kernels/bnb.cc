@@ -1,4 +1,4 @@
-// bitsandbytes' blocks, and the largest magnitude of elements of any layout.
+// bitsandbytes' blocks, and the largest magnitude in elements of any layout.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace quantd {
 namespace HWY_NAMESPACE {
 
-// Pairs of codes of 4 bits, the first in the high half of a byte.
+// Packs pairs of 4-bit codes, the first in the high half of a byte.
 HWY_INLINE void PackHighFirst(const uint8_t* codes, size_t size, uint8_t* y) {
   const DU16 du16;
   const auto pairs = [&](size_t i) HWY_ATTR {
@@ -80,7 +80,7 @@ void Bnb(const uint8_t* x, size_t blocks, float* absmax, uint8_t* y) {
 
 // ---- Largest magnitudes -------------------------------------------------------------------------
 
-// Of elements of 16 or 32 bits, whose order without the sign is that of unsigned integers.
+// For elements of 16 or 32 bits, which sort like unsigned integers without the sign.
 template <class D>
 HWY_INLINE uint32_t LargestOfLanes(D, hn::Vec<D> v) {
   const DU du;
@@ -124,7 +124,7 @@ uint32_t Largest(const uint8_t* x, size_t rows, size_t size, size_t stride) {
       e = hn::Max(e, load(i + 3 * kLanes));
     }
     for (; i + kLanes <= size; i += kLanes) a = hn::Max(a, load(i));
-    // The last vector may overlap the one before.
+    // The last vector may overlap the previous one.
     if (i != size) b = hn::Max(b, load(size - kLanes));
   }
   return LargestOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e)));

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace quantd {
 namespace HWY_NAMESPACE {
 
-// A conversion is a struct with kElements (of a step), kIn and kOut (bytes of a step) and
+// A conversion is a struct with kElements (elements of a step), kIn and kOut (bytes of a step) and
 // Step(x, y).
 template <class Conversion>
 void Convert(const uint8_t* x, size_t size, uint8_t* y) {
@@ -23,13 +23,13 @@ void Convert(const uint8_t* x, size_t size, uint8_t* y) {
   constexpr size_t kIn = Conversion::kIn;
   constexpr size_t kOut = Conversion::kOut;
   const size_t steps = size / kElements;
-  // Some steps are three instructions: a loop of them takes a quarter longer where it happens to
-  // lie across a boundary of 64 bytes.
+  // Some steps are three instructions: a loop of them takes a quarter longer if it happens to cross
+  // a boundary of 64 bytes.
 #pragma GCC unroll 4
   for (size_t step = 0; step < steps; ++step) Conversion::Step(x + step * kIn, y + step * kOut);
   const size_t rest = size % kElements;
   if (rest == 0) return;
-  // A step on the stack. Missing elements are 0, which packs to unused bits that are 0.
+  // A step on the stack. Missing elements are 0, so that unused packed bits are 0.
   alignas(64) uint8_t in[kIn] = {};
   alignas(64) uint8_t out[kOut];
   std::memcpy(in, x + steps * kIn, (rest * kIn + kElements - 1) / kElements);
@@ -69,7 +69,7 @@ struct FloatToFloat16 {
     const DF16 narrow;
     const DU du;
     V v = hn::LoadU(DF(), As<float>(x));
-    // Of a NaN only the sign is kept, so that every target gives the same.
+    // Only the sign of a NaN is kept, so that every target has the same result.
     const U nan =
         hn::Or(hn::And(hn::BitCast(du, v), hn::Set(du, 0x80000000u)), hn::Set(du, 0x7FC00000u));
     v = hn::IfThenElse(hn::IsNaN(v), hn::BitCast(DF(), nan), v);
@@ -87,13 +87,13 @@ struct FloatToBfloat16 {
   }
 };
 
-// kBits of each code, which then are digits of one number.
+// Combines kBits of each code as the digits of one number.
 template <int kBits>
 HWY_INLINE U8 LoadDigits(const uint8_t* x) {
   return hn::And(hn::LoadU(DU8(), x), hn::Set(DU8(), (1 << kBits) - 1));
 }
 
-// Four codes of 6 bits fill three bytes: of 16 bytes 12, which then move together.
+// Four codes of 6 bits fill three bytes: 12 of 16 bytes, which are then moved together.
 HWY_INLINE U DenseLanes(U lanes) {
   alignas(16) static constexpr uint8_t kThreeOfFour[16] = {0,  1,  2,  4,  5,    6,    8,    9,
                                                            10, 12, 13, 14, 0x80, 0x80, 0x80, 0x80};
@@ -130,7 +130,7 @@ HWY_INLINE U Lanes(U v, const int32_t* indices) {
 }
 
 // Two vectors at a time: the second is stored together with the end of the first, so that nothing
-// is written behind them.
+// is written after them.
 struct Pack6 {
   static constexpr size_t kElements = 8 * N, kIn = 8 * N, kOut = 6 * N;
   static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
@@ -199,7 +199,7 @@ struct Pack2 {
   static HWY_INLINE I16 Two(const uint8_t* x) { return PairSum<4>(LoadDigits<2>(x)); }
 };
 
-// Codes whose sign is in bit `kBits - 1`, extended to 8 bits: (code ^ sign) - sign.
+// Sign-extends codes of `kBits` bits to 8 bits: (code ^ sign) - sign.
 template <int kBits>
 HWY_INLINE U8 ExtendSign(U8 codes) {
   const U8 sign = hn::Set(DU8(), 1 << (kBits - 1));

@@ -1,4 +1,4 @@
-// Dequantize: codes to (code - zero point) * scale in FLOAT.
+// Dequantize: converts codes to (code - zero point) * scale in FLOAT.
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace quantd {
 namespace HWY_NAMESPACE {
 
-// What one vector needs of its scales.
+// The scales and zero points of one vector.
 struct Factors {
   V scale;
   I zero_point;
@@ -58,7 +58,7 @@ HWY_INLINE void Put(V value, float* out) {
   }
 }
 
-// Elements with the scale of entry k.
+// Elements that use the scale of entry k.
 template <Decoder kDecoder, bool kStream>
 HWY_INLINE void DequantizeRun(const DequantizeTile& tile, size_t k, const uint8_t* x, size_t size,
                               uint8_t* y) {
@@ -71,7 +71,8 @@ HWY_INLINE void DequantizeRun(const DequantizeTile& tile, size_t k, const uint8_
   float* out = As<float>(y);
   size_t i = 0;
   if constexpr (kStream) {
-    // Streaming stores need a boundary: up to it one vector that overlaps the next.
+    // Streaming stores need alignment: the first vector ends at a boundary, or overlaps the next
+    // one.
     i = (N - (reinterpret_cast<uintptr_t>(y) / sizeof(float)) % N) % N;
     if (i != 0) Put<false>(DequantizeVector<kDecoder>(x, factors), out);
   }
@@ -85,7 +86,7 @@ HWY_INLINE void DequantizeRun(const DequantizeTile& tile, size_t k, const uint8_
     Put<kStream>(DequantizeVector<kDecoder>(x + i * kIn, factors), out + i);
   }
   if (i == size) return;
-  // The last vector overlaps the one before: the same values once more.
+  // The last vector overlaps the previous one and writes the same values again.
   i = size - N;
   Put<false>(DequantizeVector<kDecoder>(x + i * kIn, factors), out + i);
 }
@@ -113,7 +114,7 @@ HWY_INLINE void DequantizeElements(const DequantizeTile& tile) {
                             tile.y + i * sizeof(float));
 }
 
-// Runs shorter than a vector, spread over an element each, in pieces.
+// Runs shorter than a vector: in pieces, with the scales copied for each element.
 template <Decoder kDecoder>
 HWY_NOINLINE void DequantizeShortRuns(const DequantizeTile& tile) {
   constexpr size_t kPiece = 256;
@@ -140,7 +141,7 @@ HWY_NOINLINE void DequantizeShortRuns(const DequantizeTile& tile) {
   }
 }
 
-// Whole runs of kVectors vectors from entry k. Returns how many elements are done.
+// Whole runs of kVectors vectors from entry k. Returns the number of elements that are done.
 template <Decoder kDecoder, size_t kVectors, bool kStream>
 HWY_INLINE size_t DequantizeVectorRuns(const DequantizeTile& tile, size_t k, const uint8_t* x,
                                        size_t size, uint8_t* y) {
@@ -180,8 +181,8 @@ HWY_INLINE void DequantizeRuns(const DequantizeTile& tile) {
   }
 }
 
-// Streaming pays where few stores are not whole vectors at a boundary: in runs that are long, or
-// all of which start at one.
+// Streaming pays off if most stores are whole aligned vectors: in long runs, or if all runs start
+// at a boundary.
 HWY_INLINE bool CanStream(const DequantizeTile& tile) {
   const auto address = reinterpret_cast<uintptr_t>(tile.y);
   if (address % sizeof(float) != 0) return false;

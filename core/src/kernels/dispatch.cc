@@ -1,4 +1,4 @@
-// Which table is used: quantd/targets.h.
+// Selects the table: see quantd/targets.h.
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/simd_targets.h"
 #include "quantd/targets.h"
-// After kernels/simd_targets.h, which says what Highway may use.
+// After kernels/simd_targets.h, which restricts Highway's targets.
 #include "hwy/highway.h"
 
 namespace quantd {
@@ -20,7 +20,7 @@ namespace {
 // The targets of this build, best first.
 struct Target {
   const char* name;
-  int64_t highway;  // bit in hwy::SupportedTargets(); 0: every CPU has it
+  int64_t highway;  // bit in hwy::SupportedTargets(); 0: all CPUs support it
   void (*fill)(KernelTable&);
 };
 
@@ -97,7 +97,7 @@ const KernelTable& Kernels() {
   const KernelTable* table = current_table.load(std::memory_order_acquire);
   if (table != nullptr) return *table;
   const absl::StatusOr<const KernelTable*> wanted = Choose(EnvironmentTarget());
-  // A SelectTarget that came first on another thread wins.
+  // If SelectTarget was called first on another thread, its choice is kept.
   current_table.compare_exchange_strong(table, wanted.ok() ? *wanted : &AllTables().tables[0],
                                         std::memory_order_acq_rel);
   return *current_table.load(std::memory_order_acquire);

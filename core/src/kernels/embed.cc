@@ -19,14 +19,14 @@ namespace HWY_NAMESPACE {
 
 // ---- Rows ---------------------------------------------------------------------------------------
 
-// What is left of a row behind its whole blocks; returns whether that was finite. Not inlined, and
-// with a recipe of its own: what its caller keeps in registers has no address.
+// The rest of a row after its whole blocks; returns whether it was finite. Not inlined, and with
+// its own copy of the recipe: registers of its caller have no address.
 template <class Recipe>
 HWY_NOINLINE bool EmbedRest(Recipe recipe, const uint8_t* x, size_t size, uint8_t flip,
                             uint8_t* y) {
   Finite finite;
   if (size >= kBlock) {
-    // The last block overlaps the one before: the same codes once more.
+    // The last block overlaps the previous one and writes the same codes again.
     const size_t i = size - kBlock;
     const Four values = LoadFour(x + i * sizeof(float));
     hn::StoreU(hn::Xor(recipe.Block(values, i, finite), hn::Set(DU8(), flip)), DU8(), y + i);
@@ -64,8 +64,8 @@ bool EmbedBytes(const EmbedTile& tile) {
   return !rest_finite || !finite.All();
 }
 
-// Of kRows rows from `row` on; returns whether they are finite. What the loop reads is its own:
-// codes that are written could be anything.
+// kRows rows from `row` on; returns whether they are finite. The loop reads copies, because the
+// compiler must assume that the written codes overlap anything.
 template <uint8_t kFlip, size_t kRows>
 bool EmbedRanges(const EmbedTile& tile, const Ranges<false> recipe, size_t row) {
   const size_t size = tile.size;
@@ -101,7 +101,7 @@ bool EmbedAnyRanges(const EmbedTile& tile) {
   return tile.flip == 0 ? EmbedRanges<0>(tile) : EmbedRanges<rules::kSignFlip>(tile);
 }
 
-// Fewer values than a block. What is missing is negative: its bits are 0.
+// Fewer values than a block. Missing values are negative, so that their bits are 0.
 template <bool kLsbFirst, bool kOrEqual>
 HWY_NOINLINE bool EmbedBitsRest(const uint8_t* x, size_t size, Bits flip, uint8_t* y) {
   alignas(64) float in[kBlock];
@@ -162,7 +162,7 @@ void AddSquares(const uint8_t* x, size_t size, double* sums) {
 #pragma GCC unroll 8
     for (size_t part = 0; part < kParts; ++part) {
       const V64 v = hn::PromoteTo(d64, hn::LoadU(half, As<float>(x) + i + part * kWidth));
-      // Squares are exact: fused or not is the same.
+      // Squares are exact, so a fused operation gives the same result.
       parts[part] = hn::MulAdd(v, v, parts[part]);
     }
   }

@@ -10,7 +10,7 @@ namespace quantd {
 namespace {
 
 // The smallest magnitude that rounds past the largest finite value of a FLOAT8, FLOAT6 or FLOAT4:
-// half a step above it, or just more where the tie goes down (E4M3FN: 464 is 448).
+// half a step above it, or slightly more if the tie goes down (E4M3FN: 464 becomes 448).
 float OverflowsFrom(Encoder encoder) {
   const FloatFormat& format = FormatOf(TypeOf(encoder));
   const float largest = DecodeFormat(format, format.largest);
@@ -20,7 +20,7 @@ float OverflowsFrom(Encoder encoder) {
 
 size_t CodeBytes(Encoder encoder) { return encoder == Encoder::kInteger16 ? 2 : 1; }
 
-// `count` elements filled up to whole steps: x with NaN, which adds nothing.
+// `count` elements padded to whole steps: x with NaN, which adds nothing.
 struct FilledPiece {
   uint8_t x[kErrorPiece * sizeof(float)];
   uint8_t int32[kErrorPiece * sizeof(int32_t)];
@@ -36,7 +36,7 @@ struct FilledPiece {
   }
 };
 
-// Entries an element each, for runs that are shorter than a step.
+// Entries copied for each element, for runs that are shorter than a step.
 struct SpreadScales {
   float scale[kErrorPiece];
   float dequantize_scale[kErrorPiece];
@@ -66,7 +66,7 @@ void ForEachErrorPiece(const ErrorTile& tile, AddErrorPiece add, ErrorLanes& lan
   const bool has_point = Info(TypeOf(tile.encoder)).kind != DataTypeKind::kFloat8;
   const bool runs = tile.mode == ScaleMode::kRuns;
   const bool spread = runs && tile.run < kErrorStep;
-  size_t left = runs ? tile.run - tile.first : tile.size;  // of the run
+  size_t left = runs ? tile.run - tile.first : tile.size;  // left in the run
   ErrorPiece next = {tile.x,
                      tile.int32,
                      tile.codes,
@@ -96,7 +96,7 @@ void ForEachErrorPiece(const ErrorTile& tile, AddErrorPiece add, ErrorLanes& lan
       if (piece.int32 != nullptr) piece.int32 = filled.int32;
       piece.codes = filled.codes;
     }
-    size_t entries = runs ? 0 : next.size;  // that are done with
+    size_t entries = runs ? 0 : next.size;  // entries that are done
     if (spread || (!runs && piece.size != next.size)) {
       for (size_t i = 0; i < next.size; ++i) {
         scales.Set(next, runs ? entries : i, i);
@@ -133,7 +133,7 @@ void AddErrors(const KernelTable& table, const ErrorTile& tile, ErrorSums& sums)
     noise += lanes.noise[lane];
     largest = std::max(largest, lanes.largest[lane]);
   }
-  if (std::isnan(noise)) largest = noise;  // a maximum passes over a NaN
+  if (std::isnan(noise)) largest = noise;  // std::max would skip a NaN
   sums.signal += signal;
   sums.noise += noise;
   sums.max_absolute_error = largest;

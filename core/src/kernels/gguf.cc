@@ -1,5 +1,5 @@
-// gguf's blocks. A batch of them at a time, in three steps: what each has (extremes), what follows
-// from that (scales, over the blocks), and the codes of their elements, which are packed last.
+// gguf's blocks, in batches and in three steps: the extremes of each block, the scales that follow
+// from them (over the blocks), and the codes of the elements, which are packed last.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -25,7 +25,7 @@ using D128 = hn::CappedTag<uint8_t, 16>;
 inline constexpr size_t kGguf = rules::kGgufBlock;
 inline constexpr size_t kGgufBatch = kBatch / kGguf;
 
-// What a batch of blocks has.
+// The data of a batch of blocks.
 struct GgufBatch {
   alignas(64) float low[kGgufBatch];
   alignas(64) float high[kGgufBatch];
@@ -36,7 +36,7 @@ struct GgufBatch {
   alignas(64) uint8_t codes[kBatch];
 };
 
-// Numbers as FLOAT16. Returns whether one is too large.
+// Stores numbers as FLOAT16. Returns whether one is too large.
 HWY_INLINE bool PutHalves(V v, uint16_t* to) {
   const DF16 narrow;
   hn::StoreU(hn::DemoteTo(narrow, v), narrow, reinterpret_cast<hwy::float16_t*>(to));
@@ -44,7 +44,7 @@ HWY_INLINE bool PutHalves(V v, uint16_t* to) {
 }
 
 // Scales from `d(b)`, the vector of those from block b on: FLOAT16, 1 / d, and what is added before
-// a code is cut off. Where 1 / d is infinite all elements have code 0.
+// a code is truncated. If 1 / d is infinite, all elements have code 0.
 template <class Scale>
 HWY_INLINE bool MakeScales(size_t blocks, const Scale& d_of, float bias, GgufBatch& batch) {
   const DF df;
@@ -61,7 +61,7 @@ HWY_INLINE bool MakeScales(size_t blocks, const Scale& d_of, float bias, GgufBat
   return too_large;
 }
 
-// Two codes a byte, as gguf has them; the codes' upper bits are ignored.
+// Packs two codes per byte in gguf's order; the codes' upper bits are ignored.
 HWY_INLINE void PackBlock(const uint8_t* codes, uint8_t* y) {
   const D128 d;
   const hn::Repartition<uint16_t, D128> d16;
@@ -118,7 +118,7 @@ HWY_NOINLINE bool EncodeQ8(const uint8_t* x, size_t blocks, GgufBatch& batch, ui
       x, blocks,
       [&](V v, size_t b) HWY_ATTR {
         const V q = hn::Mul(v, hn::Set(df, batch.inverse[b]));
-        // Half away from zero: the whole part, and one more where half or more is left.
+        // Rounds half away from zero: the integer part, plus one if the fraction is half or more.
         const V magnitude = hn::Abs(q);
         const I whole = hn::ConvertTo(di, magnitude);
         const V rest = hn::Sub(magnitude, hn::ConvertTo(df, whole));
@@ -126,7 +126,7 @@ HWY_NOINLINE bool EncodeQ8(const uint8_t* x, size_t blocks, GgufBatch& batch, ui
             hn::VecFromMask(di, hn::RebindMask(di, hn::Ge(rest, hn::Set(df, 0.5f))));  // -1
         const I rounded = hn::Sub(whole, more);
         const I negative = hn::BroadcastSignBit(hn::BitCast(di, q));
-        // With 128 added, as codes are not negative here.
+        // With 128 added, because codes are not negative here.
         return hn::Add(hn::Sub(hn::Xor(rounded, negative), negative), hn::Set(di, 128));
       },
       batch.codes);
@@ -232,7 +232,7 @@ HWY_NOINLINE bool EncodeMxfp4(const uint8_t* x, size_t blocks, GgufBatch& batch,
   CodesOf<kGguf>(
       x, blocks,
       [&](V v, size_t b) HWY_ATTR {
-        // How many of the middles between two values are below: ties go towards 0.
+        // The number of midpoints between values that are below: ties go towards 0.
         const V unit = hn::Set(df, batch.inverse[b]);
         const V magnitude = hn::Abs(v);
         I code = hn::Zero(di);
@@ -240,7 +240,7 @@ HWY_NOINLINE bool EncodeMxfp4(const uint8_t* x, size_t blocks, GgufBatch& batch,
           const auto above = hn::Gt(magnitude, hn::Mul(unit, hn::Set(df, middle)));
           code = hn::Sub(code, hn::VecFromMask(di, hn::RebindMask(di, above)));
         }
-        // What overflows is as far away as can be.
+        // Values that overflow have the largest distance.
         code = hn::Min(code, hn::Set(di, exponents[b] == 253 ? 5 : 7));
         const I sign = hn::And(hn::BroadcastSignBit(hn::BitCast(di, v)), hn::Set(di, 8));
         return hn::Or(code, hn::IfThenZeroElse(hn::Eq(code, hn::Zero(di)), sign));

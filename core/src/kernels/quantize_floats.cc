@@ -19,7 +19,7 @@ struct SmallFloat {
   static constexpr size_t kCodeBytes = 1;
   static constexpr bool kIsShort = false;
   static constexpr FloatFormat kFormat = FormatOf(TypeOf(kEncoder));
-  static constexpr bool kHasNan = kFormat.nan != 0;  // else it always saturates
+  static constexpr bool kHasNan = kFormat.nan != 0;  // otherwise it always saturates
 
   explicit HWY_INLINE SmallFloat(const QuantizeTile& tile)
       : overflow_(hn::Set(DU(), tile.saturate || !kHasNan ? kFormat.largest : kFormat.overflow)),
@@ -28,7 +28,7 @@ struct SmallFloat {
   struct Points {
     V z0, z1, z2, z3;
   };
-  // Without a zero point -0 is added, which changes nothing: + 0 would lose a -0.
+  // Without a zero point -0 is added, which changes nothing; adding +0 would lose a -0.
   HWY_INLINE Points MakePoints(V z0, V z1, V z2, V z3) const {
     if (add_) return {z0, z1, z2, z3};
     const V none = hn::Set(DF(), -0.0f);
@@ -58,7 +58,7 @@ struct SmallFloat {
     const U bits = hn::BitCast(du, magnitude);
     const U sign = hn::ShiftRight<31>(hn::BitCast(du, v));
 
-    // Normal codes: round the mantissa half to even, let the carry run into the exponent, and
+    // Normal codes: round the mantissa half to even, let the carry move into the exponent, and
     // rebias.
     constexpr int kShift = 23 - kFormat.mantissa_bits;
     const U odd = hn::And(hn::ShiftRight<kShift>(bits), hn::Set(du, 1));
@@ -66,8 +66,8 @@ struct SmallFloat {
     const U normal =
         hn::Sub(hn::ShiftRight<kShift>(rounded),
                 hn::Set(du, static_cast<uint32_t>(127 - kFormat.bias) << kFormat.mantissa_bits));
-    // Subnormal codes count steps of 2^(1 - bias - mantissa bits): a sum with 2^23 of them rounds
-    // to whole steps.
+    // Subnormal codes are multiples of 2^(1 - bias - mantissa bits): a sum with 2^23 of them rounds
+    // to whole multiples.
     constexpr uint32_t kSteps =
         static_cast<uint32_t>(127 + 23 + 1 - kFormat.bias - kFormat.mantissa_bits) << 23;
     const V steps = hn::BitCast(df, hn::Set(du, kSteps));
@@ -82,7 +82,7 @@ struct SmallFloat {
         hn::Gt(hn::BitCast(di, code), hn::Set(di, static_cast<int32_t>(kFormat.largest)));
     code = hn::IfThenElse(hn::RebindMask(du, is_overflow), overflow_, code);
     const auto is_nan = hn::RebindMask(du, hn::Gt(hn::BitCast(di, bits), hn::Set(di, 0x7F800000)));
-    // Without a NaN it becomes 0 of the other sign.
+    // If the format has no NaN, it becomes 0 of the opposite sign.
     constexpr uint32_t kNan = kHasNan ? kFormat.nan : 1u << (kFormat.bits - 1);
     code = hn::IfThenElse(is_nan, hn::Set(du, kNan), code);
     const U sign_bit = hn::ShiftLeft<kFormat.bits - 1>(sign);
@@ -91,7 +91,7 @@ struct SmallFloat {
     } else if constexpr (kFormat.signed_specials) {
       code = hn::Or(code, sign_bit);
     } else {
-      // Neither 0 nor what is already the code of -0, NaN, has a sign.
+      // The sign is not set for 0, nor for NaN, which already has the code of -0.
       const auto has_sign = hn::RebindMask(
           du, hn::Gt(hn::BitCast(di, hn::And(code, hn::Set(du, 0x7F))), hn::Zero(di)));
       code = hn::Or(code, hn::IfThenElseZero(has_sign, sign_bit));
@@ -105,7 +105,7 @@ struct SmallFloat {
 
 namespace {
 
-// Rows of the list with an integer encoder are in quantize_integers.cc.
+// Integer encoders of the list are in quantize_integers.cc.
 template <Division kDivision, Encoder kEncoder>
 void Set(KernelTable& table) {
   if constexpr (kEncoder != Encoder::kInteger8 && kEncoder != Encoder::kInteger16) {

@@ -13,9 +13,10 @@ HWY_BEFORE_NAMESPACE();
 namespace quantd {
 namespace HWY_NAMESPACE {
 
-// Integers of 8 bits or fewer, one byte a code, with any bounds. Within, codes count from the
-// minimum: it is taken off with the zero point, so that packing keeps it by itself, and added at
-// the end. kWhole: packing keeps the maximum, too, as the bounds are those of UINT8 or INT8.
+// Integers of 8 bits or fewer, one byte per code, with any bounds. Codes are computed relative to
+// the minimum, which is subtracted together with the zero point, so that packing clamps to it, and
+// is added at the end. kWhole: packing also clamps to the maximum, because the bounds are those of
+// UINT8 or INT8.
 template <bool kWhole>
 struct Integer8 {
   static constexpr size_t kCodeBytes = 1;
@@ -36,7 +37,7 @@ struct Integer8 {
             hn::Add(PackInt16(RoundToInt(z2), RoundToInt(z3)), bias_)};
   }
 
-  // Each is twice in its lane, as int16 and with the bias.
+  // Each value is in both halves of its lane, as int16 and with the bias.
   HWY_INLINE V Prepare(V z) const {
     const U point = hn::BitCast(DU(), RoundToInt(z));
     const U twice = hn::Or(hn::And(point, hn::Set(DU(), 0xFFFF)), hn::ShiftLeft<16>(point));
@@ -46,7 +47,7 @@ struct Integer8 {
   HWY_INLINE Points MakeRunPoints(V p0, V p1, V p2, V p3) const {
     const DI16 d16;
     if constexpr (kVectors > 1) return {hn::BitCast(d16, p0), hn::BitCast(d16, p2)};
-    // Pack order: the lower half of 128 bits is of the first vector.
+    // Pack order: the lower half of 128 bits belongs to the first vector.
     const hn::Repartition<double, DF> d64;
     const auto pair = [&](V a, V b) HWY_ATTR {
       return hn::BitCast(d16, hn::InterleaveLower(d64, hn::BitCast(d64, a), hn::BitCast(d64, b)));
@@ -54,7 +55,7 @@ struct Integer8 {
     return {pair(p0, p1), pair(p2, p3)};
   }
 
-  // Of rounded quotients, saturated to int16.
+  // Stores rounded quotients, saturated to int16.
   HWY_INLINE void StoreRounded(I16 ab, I16 cd, const Points& points, bool stream,
                                uint8_t* y) const {
     U8 codes = PackBytes(hn::SaturatedAdd(ab, points.ab), hn::SaturatedAdd(cd, points.cd));
@@ -62,8 +63,8 @@ struct Integer8 {
     Put(hn::Add(codes, minimum_), DU8(), stream, y);
   }
 
-  // The clamp leaves what the zero point can bring into the range, which is within 255. NaN gives
-  // the lowest, and so the minimum.
+  // The clamp keeps quotients that a zero point can bring into the range, which is within 255. NaN
+  // becomes the lowest value, and so the minimum.
   HWY_INLINE void Store(V q0, V q1, V q2, V q3, const Points& points, bool stream,
                         uint8_t* y) const {
     const auto round = [](V a, V b) HWY_ATTR {
@@ -81,8 +82,8 @@ struct Integer8 {
   U8 range_;
 };
 
-// 16-bit integers. The clamp comes before the conversion, at bounds less the zero point, all of
-// which are exact in FLOAT.
+// 16-bit integers. The clamp comes before the conversion, at bounds minus the zero point, which are
+// all exact in FLOAT.
 struct Integer16 {
   static constexpr size_t kCodeBytes = 2;
   static constexpr bool kIsShort = true;
@@ -124,11 +125,11 @@ struct Integer16 {
 
 namespace {
 
-// Rows of the list with another encoder are in quantize_floats.cc.
+// Other encoders of the list are in quantize_floats.cc.
 template <Division kDivision, Encoder kEncoder>
 void Set(KernelTable& table) {
   if constexpr (kEncoder == Encoder::kInteger8 && kDivision == Division::kReciprocal) {
-    // Worth a second copy of the loops: 20 instructions a block, not 21.
+    // This is worth a second copy of the loops: 20 instructions per block instead of 21.
     SetQuantize<kDivision, kEncoder, Integer8<false>, Integer8<true>>(table);
   } else if constexpr (kEncoder == Encoder::kInteger8) {
     SetQuantize<kDivision, kEncoder, Integer8<false>>(table);

@@ -1,4 +1,4 @@
-// Smallest and largest elements, and whether there is a NaN or an infinity.
+// The smallest and the largest elements, and whether there is a NaN or an infinity.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 HWY_INLINE V Infinity() { return hn::Inf(DF()); }
 
-// A range in every lane. Seen twice, an element changes nothing, so pieces may overlap.
+// A range in every lane. Pieces may overlap, because reading an element twice changes nothing.
 struct Lanes {
   V min;
   V max;
@@ -54,7 +54,7 @@ class Widener {
     lanes.min = MinSkipNan(b, MinSkipNan(a, lanes.min));
     lanes.max = MaxSkipNan(b, MaxSkipNan(a, lanes.max));
   }
-  // The lanes of two vectors alone, which need not contain 0.
+  // The range of only two vectors, which need not contain 0.
   HWY_INLINE Lanes Only(V a, V b) {
     Lanes lanes;
     if constexpr (kNonFinite == NonFinite::kIgnore) {
@@ -66,7 +66,7 @@ class Widener {
     }
     return lanes;
   }
-  // An infinity is looked for in what was found, once a run. kIgnore has left it out before.
+  // Infinities are detected in the result, once per run. kIgnore has already skipped them.
   HWY_INLINE void Check(const Lanes& found) {
     if constexpr (kNonFinite == NonFinite::kReject) found_.Join(found);
   }
@@ -101,7 +101,7 @@ HWY_NOINLINE bool RangeShort(const uint8_t* x, size_t size, float& low, float& h
   return non_finite;
 }
 
-// The lanes of `size` elements. REQUIRES: size >= N.
+// The ranges in the lanes of `size` elements. REQUIRES: size >= N.
 template <NonFinite kNonFinite>
 HWY_INLINE Lanes LanesOf(const uint8_t* x, size_t size, Widener<kNonFinite>& widener) {
   const DF df;
@@ -109,7 +109,7 @@ HWY_INLINE Lanes LanesOf(const uint8_t* x, size_t size, Widener<kNonFinite>& wid
   Lanes a;
   size_t i = 0;
   if (size >= 8 * N) {
-    // Four in flight hide the latency of min and max.
+    // Four independent chains hide the latency of min and max.
     Lanes b, c, d;
     for (; i + 8 * N <= size; i += 8 * N) {
       widener.Add(hn::LoadU(df, floats + i), hn::LoadU(df, floats + i + N), a);
@@ -125,13 +125,13 @@ HWY_INLINE Lanes LanesOf(const uint8_t* x, size_t size, Widener<kNonFinite>& wid
     widener.Add(hn::LoadU(df, floats + i), hn::LoadU(df, floats + i + N), a);
   }
   if (i != size) {
-    // The last vector may overlap, and so may the one before it.
+    // The last vector may overlap others, and so may the previous one.
     widener.Add(hn::LoadU(df, floats + std::min(i, size - N)), hn::LoadU(df, floats + size - N), a);
   }
   return a;
 }
 
-// Elements with one range; returns whether fewer than N had one that was not finite.
+// Elements with one range; returns whether fewer than N elements had a non-finite one.
 template <NonFinite kNonFinite>
 HWY_INLINE bool RangeRun(const uint8_t* x, size_t size, float& low, float& high,
                          Widener<kNonFinite>& widener) {
@@ -143,8 +143,8 @@ HWY_INLINE bool RangeRun(const uint8_t* x, size_t size, float& low, float& high,
   return false;
 }
 
-// The lanes of a run. kShort is for fewer than N elements: 0, which is in every range, stands for
-// those behind them. REQUIRES: N elements can be read.
+// The lanes of a run. kShort: fewer than N elements, where missing ones are 0, which is in every
+// range. REQUIRES: N elements can be read.
 template <bool kShort, NonFinite kNonFinite>
 HWY_INLINE Lanes LanesOfRun(const uint8_t* x, size_t run, Widener<kNonFinite>& widener) {
   if constexpr (!kShort) {
@@ -159,7 +159,7 @@ HWY_INLINE Lanes LanesOfRun(const uint8_t* x, size_t run, Widener<kNonFinite>& w
   }
 }
 
-// Four whole runs. Inlined with a constant length, the loops over it vanish.
+// Four whole runs. If this is inlined with a constant length, the loops over it vanish.
 template <bool kShort, NonFinite kNonFinite>
 HWY_INLINE void RangeFour(const uint8_t* x, size_t run, float* low, float* high,
                           Widener<kNonFinite>& widener) {
@@ -220,7 +220,7 @@ HWY_INLINE bool RangeElements(const RangeTile& tile) {
     widener.Add(x, x, lanes);
     hn::StoreU(lanes.min, df, tile.min + i);
     hn::StoreU(lanes.max, df, tile.max + i);
-    lanes.min = x;  // not what earlier tiles have found
+    lanes.min = x;  // not the results of earlier tiles
     lanes.max = x;
     widener.Check(lanes);
   }

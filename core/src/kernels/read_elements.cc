@@ -15,12 +15,12 @@
 namespace quantd {
 namespace {
 
-// Calls body(codes, size, to) for packed elements, a tile of one byte a code at a time.
+// Calls body(codes, size, to) for packed elements, in tiles of one byte per code.
 template <typename To, typename Body>
 void ForEachTile(ConvertTile unpack, int bits, const uint8_t* packed, size_t first, size_t size,
                  To* to, const Body& body) {
   constexpr size_t kTile = 1024;
-  // Elements that fill whole bytes whatever their width: a tile begins with a byte.
+  // Elements that fill whole bytes for every width, so that a tile begins at a byte.
   constexpr size_t kWhole = 8;
   alignas(64) std::array<uint8_t, kTile + kWhole> codes;
   while (size > 0) {
@@ -35,7 +35,7 @@ void ForEachTile(ConvertTile unpack, int bits, const uint8_t* packed, size_t fir
   }
 }
 
-// Codes of one byte or wider, as Dequantize with scale 1 and without a zero point.
+// Codes of one byte or wider, like Dequantize with scale 1 and without a zero point.
 void DecodeCodes(const KernelTable& kernels, DataType type, const uint8_t* codes, size_t size,
                  float* to) {
   const float one = 1;

@@ -1,5 +1,5 @@
-// The scalar table: plain loops over rules/elements.h. What every other table is compared with,
-// and what a CPU without AVX2 or NEON runs. Written to be plainly right, not fast.
+// The scalar table: plain loops over rules/elements.h. All other tables are compared with it, and
+// CPUs without AVX2 or NEON use it. Written to be obviously correct, not fast.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -27,13 +27,13 @@ void Store(T value, uint8_t* bytes, size_t index) {
   std::memcpy(bytes + index * sizeof(T), &value, sizeof(T));
 }
 
-// Which entry of the arrays of scales element i has.
+// The entry in the arrays of scales for element i.
 template <ScaleMode kMode, typename Tile>
 size_t ScaleIndex(const Tile& tile, size_t i) {
   return kMode == ScaleMode::kPerElement ? i : (tile.first + i) / tile.run;
 }
 
-// kReciprocal is a division here: what the two fused multiply-adds have to be equal to.
+// kReciprocal is a division here: the two fused multiply-adds must give the same result.
 template <Division kDivision, Encoder kEncoder, ScaleMode kMode>
 void Quantize(const QuantizeTile& tile) {
   ElementRule rule;
@@ -66,7 +66,7 @@ void Dequantize(const DequantizeTile& tile) {
   for (size_t i = 0; i < tile.size; ++i) {
     const size_t k = ScaleIndex<kMode>(tile, i);
     const int32_t zero_point = tile.zero_point == nullptr ? 0 : tile.zero_point[k];
-    // One byte a code, also where the type is packed.
+    // One byte per code, even if the type is packed.
     const uint32_t code =
         Info(kType).bits < 8 ? tile.x[i] : LoadCode(kType, tile.x, static_cast<int64_t>(i));
     Store(rules::DequantizeElement(kType, code, tile.scale[k], zero_point), tile.y, i);

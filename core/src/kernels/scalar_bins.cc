@@ -1,4 +1,4 @@
-// Calibration in plain loops: what every other target is compared with.
+// Calibration in plain loops, with which every other target is compared.
 #include <algorithm>
 #include <bit>
 #include <cmath>

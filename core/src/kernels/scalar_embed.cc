@@ -14,7 +14,7 @@ float Load(const uint8_t* bytes, size_t index) {
   return value;
 }
 
-// The factor is what a division is done without: it divides here.
+// The factor only avoids a division elsewhere: here it divides.
 template <Embedder kEmbedder>
 uint8_t CodeOf(const EmbedTile& tile, size_t row, size_t i, float x) {
   if constexpr (kEmbedder == Embedder::kUnit) return rules::UnitCode(x).code;

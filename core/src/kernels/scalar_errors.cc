@@ -19,13 +19,13 @@ T Load(const uint8_t* bytes, size_t index) {
   return value;
 }
 
-// Half to even. (std::nearbyint is a call where the baseline has no SSE4.1.)
+// Half to even. (std::nearbyint is a function call if the baseline has no SSE4.1.)
 float Round(float value) {
   constexpr float kMagic = 0x1.8p23f;
   return std::fabs(value) < 0x1p22f ? (value + kMagic) - kMagic : value;
 }
 
-// x as the division takes it.
+// x rounded to the type of the division.
 float Rounded(Division division, float value) {
   if (division == Division::kDivideFloat16) return RoundTo(DataType::kFloat16, value);
   if (division == Division::kDivideBfloat16) return RoundTo(DataType::kBfloat16, value);
@@ -48,7 +48,7 @@ const std::array<float, 256>& ValuesOf(Encoder encoder) {
   return tables[static_cast<size_t>(encoder)];
 }
 
-// `floats` are ValuesOf an encoder of floats.
+// `floats` are ValuesOf a floating-point encoder.
 double ValueOf(const ErrorTile& tile, const float* floats, const uint8_t* codes, size_t i) {
   switch (tile.encoder) {
     case Encoder::kInteger8:

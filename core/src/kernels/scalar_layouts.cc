@@ -31,7 +31,7 @@ bool FitsFloat16(float value) { return !Overflows(kFloat16Format, value); }
 
 constexpr int kBlock = rules::kGgufBlock;
 
-// Codes of 4 bits: the first half of them in the low half of each byte.
+// Packs 4-bit codes: the first half of them in the low half of each byte.
 void PutHalves(const uint32_t* codes, uint8_t* y) {
   for (int i = 0; i < kBlock / 2; ++i) {
     y[i] = static_cast<uint8_t>((codes[i] & 15) | (codes[i + kBlock / 2] & 15) << 4);

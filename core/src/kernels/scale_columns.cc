@@ -1,5 +1,5 @@
-// Many scales at a time: what is wrong with those that arrive, what two fused multiply-adds need of
-// them, and DynamicQuantize's own.
+// Many scales at a time: checks given scales, computes their reciprocals for two fused
+// multiply-adds, and makes DynamicQuantize's scales.
 #include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace quantd {
 namespace HWY_NAMESPACE {
 
-// step(d, i) for all of `size` elements: N at a time, then one.
+// Calls step(d, i) for all of `size` elements: N at a time, then one.
 template <class Step>
 HWY_INLINE void ForEachVector(size_t size, Step step) {
   size_t i = 0;
@@ -25,7 +25,7 @@ HWY_INLINE void ForEachVector(size_t size, Step step) {
 
 Magnitudes MagnitudesOf(const float* x, size_t size) {
   const DI d;
-  // By their bits, which have the same order.
+  // Compares bits, which have the same order.
   const I mask = hn::Set(d, 0x7FFFFFFF);
   I smallest = hn::BitCast(d, hn::Set(DF(), 1.0f));
   I largest = smallest;
@@ -49,7 +49,7 @@ void RangeScales(const float* min, const float* max, size_t size, float steps, f
   ForEachVector(size, [&](auto d, size_t i) HWY_ATTR {
     const auto range = hn::Sub(hn::LoadU(d, max + i), hn::LoadU(d, min + i));
     const auto made = hn::Div(range, hn::Set(d, steps));
-    // max - min is 0 only where both are: denormals are not flushed here.
+    // max - min is 0 only if both are: denormals are not flushed here.
     hn::StoreU(hn::IfThenElse(hn::Eq(range, hn::Zero(d)), hn::Set(d, 1.0f), made), d, scale + i);
   });
 }
