@@ -14,7 +14,7 @@ namespace {
 
 bool IsFp4(Layout layout) { return layout == Layout::kBnbFp4 || layout == Layout::kBnbFp4Double; }
 
-// Parts that all regions need.
+// Reads the parts that all regions need.
 absl::Status ReadWholeParts(const Geometry& geometry, absl::Span<const ByteSource* const> parts,
                             Decoding& decoding) {
   for (size_t i = 0; i < geometry.parts.size(); ++i) {
@@ -53,7 +53,7 @@ absl::Status DecodeWeight(const WeightPlan& plan, const WeightFacts& facts,
                           absl::Span<const ByteSource* const> parts, DataType output,
                           ByteSink& weight, const Executor& executor, Interrupted interrupted) {
   Geometry geometry = GeometryOf(plan, facts);
-  // Rows whose scale is known can be cut.
+  // Rows with a known scale can be cut.
   if (geometry.align == 0) geometry.align = kPiece;
   Decoding decoding{.plan = plan,
                     .facts = facts,

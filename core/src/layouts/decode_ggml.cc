@@ -1,5 +1,5 @@
-// gguf's blocks to FLOAT: codes, scales and minimums of a piece apart, then one kernel over all of
-// them. Element by element it is rules/ggml.h.
+// Decodes gguf's blocks to FLOAT: first extracts codes, scales and minimums of a piece, then runs
+// one kernel over all of them. rules/ggml.h does the same for each element.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,14 +11,14 @@
 namespace quantd {
 namespace {
 
-// The blocks of a piece, apart: one byte a code, and an entry each for every `run` codes.
+// The extracted blocks of a piece: one byte per code, and one entry for every `run` codes.
 struct Apart {
   alignas(64) std::array<uint8_t, kPiece> codes;
   std::array<float, kPiece / 16> scale;
-  std::array<float, kPiece / 16> minimum;  // added, where there is one
+  std::array<float, kPiece / 16> minimum;  // added, if there is one
 };
 
-// What a type has besides its bytes.
+// Properties of a type besides its size.
 struct GgmlForm {
   // Writes one block to codes, scale and minimum.
   void (*take)(const uint8_t* block, uint8_t* codes, float* scale, float* minimum);
@@ -30,7 +30,7 @@ struct GgmlForm {
 
 float Half(const uint8_t* x) { return LoadElement(DataType::kFloat16, x); }
 
-// Loops over 16 and 32 bytes, which compilers make vectors of.
+// Loops over 16 and 32 bytes, which compilers vectorise.
 void Nibbles(const uint8_t* qs, uint8_t* codes) {
   for (int i = 0; i < 16; ++i) codes[i] = qs[i] & 15;
   for (int i = 0; i < 16; ++i) codes[16 + i] = qs[i] >> 4;
@@ -146,7 +146,7 @@ GgmlForm FormOf(Layout layout) {
     case Layout::kGgufQ5_1:
       return {TakeNibbles<true, 5>, Decoder::kUint8, 32, 0, true};
     case Layout::kGgufMxfp4:
-      // A zero point of -0 makes 0 of -0.
+      // A zero point of -0 turns -0 into 0.
       return {TakeMxfp4, Decoder::kFloat4E2M1, 32, 8, false};
     case Layout::kGgufQ2K:
       return {TakeQ2K, Decoder::kUint8, 16, 0, true};
@@ -201,7 +201,7 @@ void DecodeGguf(const Decoding& decoding, const DecodeBytes& bytes) {
       }
     }
     if (!twice_fits) {
-      // An MXFP4 scale of which FLOAT does not hold twice as much.
+      // An MXFP4 scale that FLOAT can't represent when it is doubled.
       for (size_t i = 0; i < size; i += block) {
         rules::GgmlDecoderOf(decoding.plan.layout)(
             first + i / block * static_cast<size_t>(info.block_bytes), piece.values() + i);

@@ -14,7 +14,7 @@ DequantizeKernel KernelOf(const KernelTable& kernels, Decoder decoder) {
   return kernels.dequantize[static_cast<size_t>(decoder)][static_cast<size_t>(ScaleMode::kRuns)];
 }
 
-// What a layout's product is rounded to before the output; FLOAT: nothing.
+// The type to which a layout's product is rounded before the output; FLOAT: none.
 DataType ThroughOf(const WeightPlan& plan) {
   switch (plan.layout) {
     case Layout::kNvfp4:
@@ -113,7 +113,7 @@ void DecodeInt4(const Decoding& decoding, const DecodeBytes& bytes) {
       const size_t first = static_cast<size_t>(column) / group;
       for (size_t k = 0; k * group < tile.size; ++k) {
         scale[k] = LoadElement(type, bytes[Role::kScale].row(row) + (first + k) * scale_bytes);
-        // Both have 8 added.
+        // 8 is added to both.
         zero_point[k] = 8;
         if (!asymmetric) continue;
         uint32_t word;

@@ -19,8 +19,8 @@
 namespace quantd {
 namespace {
 
-// Elements of a step of MeasureWeight: sums of steps are added in their order, however many threads
-// there are.
+// Elements of a step of MeasureWeight: sums of steps are added in order, for any number of
+// threads.
 constexpr int64_t kStep = int64_t{1} << 18;
 static_assert(kStep % kPiece == 0);
 
@@ -32,7 +32,7 @@ Geometry FlatView(int64_t columns) {
   return view;
 }
 
-// The larger of two magnitudes, the value of a cell that tasks share.
+// Raises a value that tasks share to a larger magnitude.
 void Raise(std::atomic<uint32_t>& cell, float magnitude) {
   const auto bits = std::bit_cast<uint32_t>(magnitude);
   uint32_t seen = cell.load(std::memory_order_relaxed);
@@ -52,7 +52,7 @@ struct Call {
   int64_t width() const { return Info(plan.type).bits / 8; }
 };
 
-// The largest magnitude of elements [begin, begin + size). When one is not finite, that is noted.
+// The largest magnitude of elements [begin, begin + size). Records non-finite elements.
 absl::StatusOr<float> LargestOf(const Call& call, int64_t begin, int64_t size) {
   const Largest largest_of(call.kernels, call.plan.type);
   std::atomic<uint32_t> largest = 0;
@@ -113,7 +113,7 @@ absl::StatusOr<float> MeanAbsmax(const Call& call) {
   return static_cast<float>(sum / static_cast<double>(blocks));
 }
 
-// Encodes rows [row_begin, row_end) of the view. Parts for which there is no sink are not written.
+// Encodes rows [row_begin, row_end) of the view. Parts without a sink are not written.
 absl::Status EncodeView(const Call& call, const Encoding& encoding, int64_t row_begin,
                         int64_t row_end, absl::Span<ByteSink* const> sinks) {
   const Geometry& geometry = encoding.geometry;
@@ -147,11 +147,12 @@ absl::Status EncodeView(const Call& call, const Encoding& encoding, int64_t row_
       });
 }
 
-// Rows with a scale each that are longer than a piece: one after the other, twice, by all threads.
+// Rows with one scale each that are longer than a piece: one after the other, in two passes, by all
+// threads.
 absl::Status EncodeLongRows(const Call& call, Encoding encoding,
                             absl::Span<ByteSink* const> sinks) {
   const Geometry& whole = encoding.geometry;
-  // The first piece has the scale as well.
+  // The first piece also contains the scale.
   Geometry cut = whole;
   cut.align = kPiece;
   std::vector<ByteSink*> codes(sinks.begin(), sinks.end());
@@ -171,12 +172,12 @@ absl::Status EncodeLongRows(const Call& call, Encoding encoding,
   for (int64_t row = 0; row < whole.rows; ++row) {
     const absl::StatusOr<float> largest = LargestOf(call, row * whole.columns, whole.columns);
     if (!largest.ok()) return largest.status();
-    if (!std::isfinite(*largest)) return absl::OkStatus();  // noted
+    if (!std::isfinite(*largest)) return absl::OkStatus();  // already recorded
     Encoding of_row = in_pieces;
     of_row.row_largest = &*largest;
     absl::Status status = EncodeView(call, of_row, row, row + 1, codes);
     if (!status.ok()) return status;
-    // The scale, by encoding one element.
+    // Writes the scale by encoding one element.
     const Region one{.row = row, .rows = 1, .column = 0, .columns = 1};
     Buffer buffer;
     std::array<uint8_t, 4> code = {}, scale = {};
@@ -192,7 +193,7 @@ absl::Status EncodeLongRows(const Call& call, Encoding encoding,
   return absl::OkStatus();
 }
 
-// Rows beyond it are long.
+// Longer rows are encoded by EncodeLongRows.
 constexpr int64_t kLongRowBytes = 1024 * 1024;
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace quantd {
 namespace {
 
-// Calls body(x, values, column, size) for pieces of a region of one row, whose elements are finite;
-// `values` are they as FLOAT.
+// Calls body(x, values, column, size) for pieces of a region of one row with finite elements;
+// `values` are the elements as FLOAT.
 template <typename Body>
 void ForEachPiece(const Encoding& encoding, const RegionBytes& bytes, const Body& body) {
   const Region& region = bytes.region;
@@ -46,7 +46,7 @@ GgufBlock BlockOf(Layout layout) {
   }
 }
 
-// FLOAT16's largest, and what is next to be rounded to infinity.
+// The smallest value that FLOAT16 rounds to infinity.
 constexpr float kFloat16Overflow = 65520;
 
 }  // namespace
@@ -115,7 +115,7 @@ void EncodeBnb4(const Encoding& encoding, const RegionBytes& bytes) {
   const rules::Table4& table = nf4 ? rules::kNf4Table : rules::kFp4Table;
   constexpr size_t kBlock = rules::kBnbBlock;
   constexpr size_t kNested = rules::kBnbNestedBlock;
-  // Of 256 blocks, or of what there is of them.
+  // For 256 blocks, or for the remaining ones.
   std::array<float, kNested> absmax;
   size_t found = 0;
   uint8_t* scales = bytes[Role::kScale].row(0);

@@ -1,4 +1,4 @@
-// compressed-tensors' and DeepSeek's integers and FLOAT8: one scale a tensor, row, group or tile.
+// compressed-tensors' and DeepSeek's integers and FLOAT8: one scale per tensor, row, group or tile.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,7 +13,7 @@ bool IsInt8(Layout layout) { return layout == Layout::kInt8 || layout == Layout:
 
 float DivisorOf(Layout layout) { return IsInt8(layout) ? rules::kInt8Divisor : rules::kFp8Divisor; }
 
-// A quotient in T. `reciprocals`: 8-bit integers, FLOAT, and scales that have one.
+// Division in T. `reciprocals`: for 8-bit integers, FLOAT, and scales with a reciprocal.
 Division DivisionIn(DataType type, bool reciprocals) {
   if (type == DataType::kFloat16) return Division::kDivideFloat16;
   if (type == DataType::kBfloat16) return Division::kDivideBfloat16;
@@ -81,7 +81,7 @@ void EncodeRows(const Encoding& encoding, const RegionBytes& bytes) {
 
 void EncodeTiles(const Encoding& encoding, const RegionBytes& bytes) {
   constexpr size_t kTile = 128;
-  constexpr size_t kTiles = kPiece / kTile;  // of a piece
+  constexpr size_t kTiles = kPiece / kTile;  // in a piece
   const Region& region = bytes.region;
   const bool deepseek = encoding.plan.layout == Layout::kFp8Tiles;
   const DataType type = encoding.type();
@@ -133,7 +133,7 @@ void EncodeTiles(const Encoding& encoding, const RegionBytes& bytes) {
 
 namespace {
 
-// Two codes of 4 bits in a byte become those of their sums with 8.
+// Adds 8 to both 4-bit codes of each byte.
 void Offset8(uint8_t* packed, size_t size) {
   for (size_t i = 0; i < size; ++i) packed[i] ^= 0x88;
 }
@@ -167,7 +167,7 @@ void EncodeInt4(const Encoding& encoding, const RegionBytes& bytes) {
   alignas(64) uint8_t codes[kPiece];
   Groups groups;
   for (int64_t row = 0; row < region.rows; ++row) {
-    // Zero points are packed down the rows: the first of eight clears their words.
+    // Zero points are packed along columns: the first of eight rows clears their words.
     uint8_t* const zeros = asymmetric ? bytes[Role::kZeroPoint].row(row / 8) : nullptr;
     for (int64_t column = 0; column < region.columns; column += kPiece) {
       const auto size = static_cast<size_t>(std::min<int64_t>(region.columns - column, kPiece));

@@ -11,7 +11,7 @@
 namespace quantd {
 namespace {
 
-// Flat views of layouts that know no blocks are cut anywhere; whole vectors are faster.
+// Flat views of layouts without blocks can be cut anywhere; whole vectors are faster.
 constexpr int64_t kAnyAlign = 64;
 constexpr int64_t kTile = 128;
 constexpr int64_t kBnbBlock = 64;
@@ -55,7 +55,7 @@ absl::string_view GgmlName(Layout layout) {
   }
 }
 
-// The parts of one geometry, one after the other.
+// Adds the parts of a geometry, one after the other.
 class Builder {
  public:
   explicit Builder(const WeightPlan& plan) : plan_(plan) {}
@@ -72,7 +72,7 @@ class Builder {
     return View(plan_.rows, plan_.columns, band, align);
   }
 
-  // One unit for `row_step` rows and `column_step` columns.
+  // A part with one unit per `row_step` rows and `column_step` columns.
   Builder& Cut(Role role, absl::string_view suffix, absl::string_view dtype, Shape shape,
                int64_t row_step, int64_t column_step, int64_t unit_bytes) {
     PartGeometry part{.role = role,

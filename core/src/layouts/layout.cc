@@ -1,4 +1,4 @@
-// The table of layouts, and names of parts.
+// The table of layouts, and the names of parts.
 #include "quantd/layout.h"
 
 #include <cstddef>
@@ -37,7 +37,7 @@ constexpr LayoutInfo kLayouts[] = {
     Row(kFp8Block, "compressed-tensors:fp8-block", kCt, 1),
     Row(kNvfp4, "compressed-tensors:nvfp4", kCt, 16),
     Row(kMxfp4, "compressed-tensors:mxfp4", kCt, 32),
-    // Types and files by their numbers in GGML.
+    // GGML's numbers of types and files.
     Gguf(kGgufF32, "gguf:f32", 1, 4, true, 0, 0),
     Gguf(kGgufF16, "gguf:f16", 1, 2, true, 1, 1),
     Gguf(kGgufBf16, "gguf:bf16", 1, 2, true, 30, 32),

@@ -11,7 +11,7 @@ const std::array<uint8_t, rules::kNestedSteps>& NestedCodes() {
   static const std::array<uint8_t, rules::kNestedSteps> kCodes = [] {
     std::array<uint8_t, rules::kNestedSteps> codes;
     const std::array<float, 256> map = rules::MakeNestedMap();
-    // Codes only rise: where one ends is looked for by halves.
+    // Codes are ascending, so a binary search finds the end of each.
     for (int begin = 0; begin < rules::kNestedSteps;) {
       const uint8_t code = rules::NestedCode(map, begin);
       int end = begin + 1;

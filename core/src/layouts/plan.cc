@@ -1,4 +1,4 @@
-// PlanWeight: whether a weight fits a layout, and of what parts it then consists.
+// PlanWeight: checks whether a weight fits a layout.
 #include <cstdint>
 #include <utility>
 
@@ -9,14 +9,14 @@
 namespace quantd {
 namespace {
 
-// So that no size of a part, which takes at most 4 bytes an element and 1,200 more, overflows.
+// Ensures that no size of a part overflows: it takes at most 4 bytes per element and 1,200 more.
 constexpr int64_t kMostElements = int64_t{1} << 59;
 
 bool IsFloat(DataType type) {
   return type == DataType::kFloat || type == DataType::kFloat16 || type == DataType::kBfloat16;
 }
 
-// Layouts that know no rows.
+// Layouts that do not depend on rows.
 bool TakesAnyRank(Layout layout) {
   const LayoutInfo& info = Info(layout);
   return info.family == LayoutFamily::kGguf ||

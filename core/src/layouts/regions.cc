@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kPieceBytes = 512 * 1024;
 constexpr int64_t kBandBytes = 2 * 1024 * 1024;
 constexpr int64_t kLeastBytes = 64 * 1024;
-// More pieces than threads, so that a thread that was held up does not hold up all.
+// More pieces than threads, so that a delayed thread does not delay the whole operation.
 constexpr int64_t kPiecesPerThread = 4;
 
 constexpr int64_t RoundDown(int64_t value, int64_t multiple) { return value - value % multiple; }
@@ -42,7 +42,7 @@ Regions::Regions(const Geometry& geometry, int64_t row_begin, int64_t row_end,
     columns_per_piece_ = columns_;
   } else {
     rows_per_piece_ = geometry.band;
-    // Pieces of the same length, about.
+    // Pieces of about the same length.
     const int64_t most =
         std::max(RoundDown(most_bytes / column_bytes, geometry.align), geometry.align);
     columns_per_piece_ = RoundUp(DivideUp(columns_, DivideUp(columns_, most)), geometry.align);
@@ -114,9 +114,9 @@ absl::Status ForEachRegion(const Regions& regions, const Executor& executor,
                            absl::FunctionRef<absl::Status(const Region&, Buffers&)> body) {
   Watch watch(interrupted);
   std::mutex mutex;
-  absl::Status error;  // under the mutex
-  // A task takes one region after the other, so that its buffers serve all of them and files are
-  // read from their beginning to their end.
+  absl::Status error;  // guarded by the mutex
+  // A task processes one region after the other, so that its buffers are reused and files are read
+  // from beginning to end.
   std::atomic<int64_t> next = 0;
   const int64_t tasks = std::min<int64_t>(executor.threads(), regions.size());
   executor.ParallelFor(static_cast<size_t>(tasks), [&](size_t) {
