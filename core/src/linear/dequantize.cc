@@ -18,11 +18,11 @@ namespace {
 enum Column : size_t { kScale, kZeroPoint };
 using Scales = ScaleCursor<float, int32_t>;
 
-// What all tasks of one part share.
+// Shared by all tasks of one part.
 struct Loop {
   const uint8_t* x;
   uint8_t* y;
-  int64_t origin;  // the element whose place y is
+  int64_t origin;  // the element that y starts with
   BlockWalk walk;
   Scales::Columns columns;
   DequantizeKernel dequantize;

@@ -11,7 +11,7 @@
 namespace quantd {
 namespace {
 
-// Calls read(first, size, at) for the scales of a part: all at once, or one an element.
+// Calls read(first, size, at) for the scales of a part: all at once, or one per element.
 template <typename Read>
 void ReadPart(const BlockLayout& layout, const GivenPart& given, const Read& read) {
   const Part& part = given.part;
@@ -23,7 +23,7 @@ void ReadPart(const BlockLayout& layout, const GivenPart& given, const Read& rea
   }
 }
 
-// Elements [begin, end) as parts with few scales each.
+// Cuts elements [begin, end) into parts with few scales each.
 struct Cutter {
   const BlockLayout& layout;
   const BlockLayout& each;

@@ -10,11 +10,11 @@ namespace {
 
 enum Column : size_t { kGiven, kRounded, kZeroPoint };
 
-// Of elements [begin, end), whose place y is.
+// Quantizes elements [begin, end); y starts with the first of them.
 absl::Status Run(const QuantizePlan& plan, absl::Span<const uint8_t> x, int64_t begin, int64_t end,
                  const Executor& executor, Interrupted interrupted, absl::Span<uint8_t> y,
                  ErrorSums* sums) {
-  // What one part is told is known to all that come after it.
+  // An interruption seen by one part is visible to all later ones.
   Watch watch(interrupted);
   const auto stopped = [&watch] { return watch.Stopped(); };
   const bool rounds = plan.precision != DataType::kFloat && plan.precision != plan.scales.type;

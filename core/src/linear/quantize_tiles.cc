@@ -27,16 +27,16 @@ enum Column : size_t {
 };
 using Scales = ScaleCursor<float, float, float, float, float>;
 
-// What all tasks of one operation share.
+// Shared by all tasks of one operation.
 struct Loop {
   const uint8_t* x;
   uint8_t* y;
-  int64_t origin;  // the element whose place y is
+  int64_t origin;  // the element that y starts with
   BlockWalk walk;
   Scales::Columns columns;
-  QuantizeTile tile;  // what all tiles have in common
+  QuantizeTile tile;  // the common part of all tiles
   ErrorTile error_tile;
-  bool int32;  // is x
+  bool int32;  // whether x is INT32
   QuantizeKernel quantize;
   ConvertTile to_float;
   ConvertTile pack;
@@ -152,8 +152,8 @@ absl::Status QuantizeTiles(const QuantizeWork& work, absl::Span<const uint8_t> x
   loop.error_tile.maximum = work.maximum;
 
   Watch watch(interrupted);
-  // The sums of an error report depend on where the tasks begin: however many threads there are,
-  // the same tensor has the same report.
+  // The sums of an error report depend on where the tasks begin, so that the same tensor has the
+  // same report for any number of threads.
   const TaskSplit split(part.elements(), work.input_bytes,
                         report ? kThreadsOfReports : ThreadsOf(workers), kGroup);
   if (split.tasks() == 1) {
