@@ -1,4 +1,4 @@
-// PlanDequantize: which type comes out, and the scales (tensor_scale multiplied in) and zero
+// PlanDequantize: determines the output type, and the scales (multiplied by tensor_scale) and zero
 // points.
 #include <cstring>
 #include <vector>
@@ -13,7 +13,7 @@ namespace quantd {
 namespace {
 
 constexpr DataType kOutputTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16};
-// What Quantize takes, and FLOAT8E4M3FN, which DynamicQuantize gives.
+// The scale types of Quantize, and FLOAT8E4M3FN, which DynamicQuantize makes.
 constexpr DataType kDequantizeScaleTypes[] = {DataType::kFloat,      DataType::kFloat16,
                                               DataType::kBfloat16,   DataType::kInt32,
                                               DataType::kFloat8E8M0, DataType::kFloat8E4M3Fn};
@@ -38,7 +38,7 @@ absl::StatusOr<DataType> OutputType(const DequantizeParameters& parameters) {
                                                 Name(scale), ", which is not a type of y"));
 }
 
-// x's type; with integers INT32 as well.
+// x's type; for integers also INT32.
 absl::Status CheckZeroPointType(DataType zero_point, DataType x) {
   if (zero_point == x) return absl::OkStatus();
   if (Info(x).kind != DataTypeKind::kInteger || x == DataType::kInt32) {
@@ -96,7 +96,7 @@ absl::StatusOr<DequantizePlan> PlanDequantize(const DequantizeParameters& parame
     if (!status.ok()) return status;
   }
 
-  // Bytes, and only then what they hold.
+  // The sizes, and only then the contents.
   status = FillBase(parameters.x, *output_type, *blocks, plan);
   if (!status.ok()) return status;
   const absl::StatusOr<int64_t> scale_count = CheckTensor(parameters.scale, "scale");

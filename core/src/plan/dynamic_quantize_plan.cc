@@ -1,4 +1,4 @@
-// PlanDynamicQuantize: which rule makes the scales, and how many there will be.
+// PlanDynamicQuantize: determines the rule for the scales, and their number.
 #include <algorithm>
 #include <vector>
 
@@ -17,8 +17,8 @@ constexpr DataType kDynamicScaleTypes[] = {DataType::kFloat, DataType::kFloat16,
                                            DataType::kBfloat16, DataType::kFloat8E8M0,
                                            DataType::kFloat8E4M3Fn};
 
-// The answer of a tensor with elements has at most one scale an element. An empty one could claim
-// any number by its shape, [0, 2^40] along axis 1: it may have this many.
+// The result of a tensor with elements has at most one scale per element. An empty one could claim
+// any number by its shape, such as [0, 2^40] along axis 1, so this is the limit for it.
 constexpr int64_t kScalesOfEmptyTensor = 65536;
 
 absl::StatusOr<ScaleRule> Rule(DataType output, DataType scale_type, Symmetry symmetry) {
@@ -35,7 +35,7 @@ absl::StatusOr<ScaleRule> Rule(DataType output, DataType scale_type, Symmetry sy
   if (scale_type == DataType::kFloat8E4M3Fn && output == DataType::kFloat4E2M1) {
     return ScaleRule::kTwoLevel;
   }
-  // FLOAT8, FLOAT6 and FLOAT4 are always symmetric, as ASYMMETRIC is what nothing set means.
+  // FLOAT8, FLOAT6 and FLOAT4 are always symmetric, because ASYMMETRIC is the default.
   const bool symmetric =
       symmetry == Symmetry::kSymmetric || Info(output).kind != DataTypeKind::kInteger;
   return symmetric ? ScaleRule::kSymmetric : ScaleRule::kRange;

@@ -1,4 +1,4 @@
-// PlanQuantizeEmbeddings: which values of an embedding are used, and what RANGES divides by.
+// PlanQuantizeEmbeddings: determines the used values of an embedding, and the divisors of RANGES.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -56,7 +56,7 @@ absl::StatusOr<DataType> OutputType(const QuantizeEmbeddingsParameters& paramete
   return parameters.output_type;
 }
 
-// Fields that are there, and mean nothing with the recipe.
+// Refuses fields that are set and have no meaning for the recipe.
 absl::Status CheckSwitches(const QuantizeEmbeddingsParameters& parameters, DataType output_type) {
   const absl::string_view recipe = NameOf(parameters.recipe);
   if (parameters.recipe == EmbeddingRecipe::kBits) {
@@ -98,7 +98,7 @@ absl::Status SetShape(const QuantizeEmbeddingsParameters& parameters,
   plan.row_bytes = plan.recipe == EmbeddingRecipe::kBits
                        ? plan.dimensions / 8 + (plan.dimensions % 8 != 0)
                        : plan.dimensions;
-  // Without elements no row has any byte, but their number may be anything.
+  // Without elements no row has any byte, but the number of rows may be anything.
   plan.rows = plan.elements == 0 ? 0 : plan.elements / plan.width;
   plan.output_shape = plan.shape;
   plan.output_shape.back() = plan.row_bytes;
@@ -107,12 +107,12 @@ absl::Status SetShape(const QuantizeEmbeddingsParameters& parameters,
   return absl::OkStatus();
 }
 
-// Whether a pair is one of bounds. A finite difference has finite ends.
+// Whether low and high are a valid range. If their difference is finite, so are they.
 bool IsRange(float low, float high) {
   const float width = high - low;
   return (width >= 0) & (width < std::numeric_limits<float>::infinity());
 }
-// Why not.
+// Why the range is invalid.
 std::string WhatIsWrong(float low, float high, int64_t i) {
   if (!std::isfinite(low))
     return absl::StrCat("ranges[0, ", i, "] is ", low, ", ranges are finite");
@@ -127,7 +127,7 @@ std::string WhatIsWrong(float low, float high, int64_t i) {
                       ": their difference overflows");
 }
 
-// Columns that are read once a few rows: no vector of them lies in two cache lines.
+// Columns that are read once per few rows, aligned so that no vector crosses a cache line.
 std::shared_ptr<float[]> AlignedFloats(size_t size) {
   constexpr std::align_val_t kLine{64};
   return {static_cast<float*>(::operator new(size * sizeof(float), kLine)),
@@ -161,14 +161,14 @@ absl::Status ReadRanges(const QuantizeEmbeddingsParameters& parameters,
   if (!count.ok()) return count.status();
   const auto size = static_cast<size_t>(plan.dimensions);
   std::shared_ptr<float[]> lows = AlignedFloats(size);
-  std::shared_ptr<float[]> steps = AlignedFloats(size);  // the highest values at first
+  std::shared_ptr<float[]> steps = AlignedFloats(size);  // initially the highest values
   std::shared_ptr<float[]> factors = AlignedFloats(size);
   const size_t row = size * sizeof(float);
   if (row > 0) {
     std::memcpy(lows.get(), ranges.bytes.data(), row);
     std::memcpy(steps.get(), ranges.bytes.data() + row, row);
   }
-  // Without a branch, so that compilers make vectors of it: what is wrong is looked for afterwards.
+  // Without a branch, so that compilers vectorise it: the error is located afterwards.
   uint32_t wrong = 0, without_factor = 0;
   for (size_t i = 0; i < size; ++i) {
     wrong |= !IsRange(lows[i], steps[i]);

@@ -58,7 +58,7 @@ absl::StatusOr<size_t> ResolveAxis(const Granularity& granularity, const Shape& 
                                          " to ", rank - 1, " are possible"));
 }
 
-// What holds for every operation, before any scale is looked at.
+// Checks that apply to every operation, before any scale is read.
 absl::Status CheckGranularity(const Granularity& granularity, const Shape& x_shape) {
   if (granularity.block_size < 0) {
     return FieldError("block_size", absl::StrCat("block_size is ", granularity.block_size,
@@ -105,7 +105,7 @@ absl::StatusOr<Blocks> RequireScaleShape(Blocks blocks, const Shape& scale_shape
                             ShapeString(x_shape), " needs ", ShapeString(blocks.counts)));
 }
 
-// A scale of x's rank whose every dimension divides x's.
+// A scale of x's rank in which every dimension divides that of x.
 absl::StatusOr<Blocks> Groups(const Shape& x_shape, const Shape& scale_shape) {
   if (scale_shape.size() != x_shape.size()) {
     return FieldError(
@@ -192,7 +192,7 @@ BlockLayout MakeLayout(absl::Span<const int64_t> shape, const Blocks& blocks) {
   for (int64_t count : blocks.counts) layout.scale_count *= count;
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return layout;
 
-  // From the outermost in: the stride of a dimension is the number of scales inside one block row.
+  // From the outermost dimension: its stride is the number of scales inside of one block row.
   int64_t stride = layout.scale_count;
   for (size_t i = 0; i < shape.size(); ++i) {
     stride /= blocks.counts[i];

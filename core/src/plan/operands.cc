@@ -19,9 +19,9 @@ constexpr DataType kQuantizedTypes[] = {
     DataType::kFloat8E4M3Fnuz, DataType::kFloat8E5M2, DataType::kFloat8E5M2Fnuz,
     DataType::kFloat6E2M3,     DataType::kFloat6E3M2, DataType::kFloat4E2M1};
 
-// The names of those of the types that are integers, of those that are not, or of all.
+// The names of the types: of integers, of others, or of all.
 std::string NamesOf(absl::Span<const DataType> types, std::optional<bool> integers = {}) {
-  // More than a reader takes in at a glance are told apart by what they are.
+  // Longer lists are split into integers and others.
   constexpr size_t kGlance = 6;
   if (!integers.has_value() && types.size() > kGlance) {
     return absl::StrCat("the integers ", NamesOf(types, true), " and the floats ",
@@ -36,7 +36,7 @@ std::string NamesOf(absl::Span<const DataType> types, std::optional<bool> intege
   return names;
 }
 
-// A shape with [1] for [].
+// The shape, with [1] for [].
 Shape OneElementShape(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
 
 }  // namespace
@@ -88,7 +88,7 @@ absl::Status FillBase(const TensorView& x, DataType output_type, const Blocks& b
 }
 
 bool AllZero(absl::Span<const uint8_t> bytes) {
-  // Without a way out of the loop, which would keep compilers from vectorising it.
+  // The loop has no early exit, which would keep compilers from vectorising it.
   uint8_t any = 0;
   for (const uint8_t byte : bytes) any |= byte;
   return any == 0;

@@ -1,5 +1,5 @@
-// PlanQuantize: which type comes out, how x / scale is computed, and the scales and zero points as
-// the kernels want them.
+// PlanQuantize: determines the output type, how x / scale is computed, and the scales and zero
+// points in the form for kernels.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -27,8 +27,8 @@ bool BeforeRounding(const QuantizeParameters& parameters) {
   return parameters.zero_point_order == ZeroPointOrder::kBeforeRounding;
 }
 
-// zero_point's type, else output_type, else UINT8. With BEFORE_ROUNDING output_type comes first,
-// because a zero point may be INT32, INT8 or UINT8 whatever the output is.
+// zero_point's type, or else output_type, or else UINT8. With BEFORE_ROUNDING output_type takes
+// precedence, because the zero point may be INT32, INT8 or UINT8 for any output.
 absl::StatusOr<DataType> OutputType(const QuantizeParameters& parameters) {
   const DataType wanted = parameters.output_type;
   if (wanted != DataType::kUnspecified) {
@@ -82,8 +82,8 @@ absl::StatusOr<DataType> Precision(const QuantizeParameters& parameters) {
   return Info(scale).kind == DataTypeKind::kFloat ? scale : DataType::kFloat;
 }
 
-// Of the first scale that is no divisor, as it is or rounded to `precision`. REQUIRES: there is
-// one.
+// The error for the first scale that can't divide, unchanged or rounded to `precision`. REQUIRES:
+// there is one.
 absl::Status ScaleError(const ScaleOperand& scales, DataType precision) {
   int64_t index = 0;
   float scale = 0;
@@ -99,7 +99,7 @@ absl::Status ScaleError(const ScaleOperand& scales, DataType precision) {
                                           " in ", Name(precision)));
 }
 
-// Whether all scales, as they are, have a reciprocal. INVALID_ARGUMENT when one is no divisor.
+// Whether all scales have a reciprocal. INVALID_ARGUMENT: one can't divide.
 absl::StatusOr<bool> CheckScales(const ScaleOperand& scales, int64_t count, DataType precision) {
   const KernelTable& kernels = Kernels();
   const auto size = static_cast<size_t>(count);
@@ -176,7 +176,7 @@ absl::StatusOr<QuantizePlan> PlanQuantize(const QuantizeParameters& parameters) 
     if (!status.ok()) return status;
   }
 
-  // Bytes, and only then what they hold.
+  // The sizes, and only then the contents.
   status = FillBase(parameters.x, *output_type, *blocks, plan);
   if (!status.ok()) return status;
   const absl::StatusOr<int64_t> scale_count = CheckTensor(parameters.scale, "scale");
