@@ -11,10 +11,10 @@
 namespace quantd {
 namespace {
 
-// Where a hierarchy's groups are files.
+// The folder of a hierarchy of groups.
 struct CgroupMount {
-  std::string group;   // the one that the mount shows at its top; "" is all
-  std::string folder;  // where it is mounted
+  std::string group;   // the group at the mount's root; "": all groups
+  std::string folder;  // the mount point
 };
 
 bool Names(absl::string_view list, absl::string_view controller) {
@@ -26,7 +26,7 @@ std::string WithoutEnd(absl::string_view path) {
   return std::string(path == "/" ? absl::string_view() : path);
 }
 
-// Of /proc/self/mountinfo: "31 23 0:26 GROUP FOLDER OPTIONS - TYPE SOURCE SUPER_OPTIONS".
+// From /proc/self/mountinfo: "31 23 0:26 GROUP FOLDER OPTIONS - TYPE SOURCE SUPER_OPTIONS".
 // `controllers`: those of a hierarchy of version 1; "" for version 2.
 std::vector<CgroupMount> MountsOf(const std::string& root, const std::string& controllers,
                                   absl::string_view controller) {
@@ -44,7 +44,7 @@ std::vector<CgroupMount> MountsOf(const std::string& root, const std::string& co
     mounts.push_back({WithoutEnd(left[3]), left[4]});
   }
   if (!mounts.empty()) return mounts;
-  // Where they are usually.
+  // The usual place.
   constexpr absl::string_view kUsual = "/sys/fs/cgroup";
   if (v2) return {{"", std::string(kUsual)}, {"", absl::StrCat(kUsual, "/unified")}};
   return {{"", absl::StrCat(kUsual, "/", controller)},
@@ -64,8 +64,8 @@ std::vector<std::string> CgroupFolders(const std::string& root, absl::string_vie
     if (!fields[1].empty() && !Names(fields[1], controller)) continue;
     for (const CgroupMount& mount : MountsOf(root, fields[1], controller)) {
       const std::string group = WithoutEnd(fields[2]);
-      // Without a namespace for groups a container sees the host's path, while the mount begins at
-      // the container's own: what is below that is the same in both.
+      // Without a cgroup namespace, a container sees the host's path, while the mount begins at the
+      // container's own group: what is below that is the same in both.
       absl::string_view inside = group;
       const bool is_inside =
           absl::ConsumePrefix(&inside, mount.group) && (inside.empty() || inside[0] == '/');

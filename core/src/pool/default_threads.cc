@@ -18,7 +18,7 @@
 namespace quantd {
 namespace {
 
-// First line of a small file, "" when it can't be read.
+// The first line of a small file; "" if it can't be read.
 std::string FirstLine(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -26,7 +26,7 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
-// CPUs, rounded up; 0 when either is not a positive number ("max" and -1 are no limit).
+// CPUs, rounded up; 0 if either is not a positive number ("max" and -1 mean unlimited).
 int Cpus(std::string_view quota, std::string_view period) {
   int64_t quota_us = 0;
   int64_t period_us = 0;

@@ -1,9 +1,9 @@
-// The pool of threads: oneTBB's workers in two arenas, one for jobs and one that callers from
-// outside join while they work. Each has `threads` at work at most, whoever called.
+// The pool of threads: oneTBB's workers in two arenas, one for jobs and one that outside callers
+// join while they work. Each has at most `threads` at work, whatever the number of callers.
 //
-// A pool that has rested for a millisecond takes some 20 us to wake: a lone request of 1 MiB then
-// takes 29 us on two threads and 19 on one, of 4 MiB 58 and 70. Within 100 us of the last one it is
-// awake: 10 and 17.
+// A pool that has been idle for a millisecond takes some 20 us to wake: a single request of 1 MiB
+// then takes 29 us on two threads and 19 on one, of 4 MiB 58 and 70. Within 100 us after the last
+// request it is awake: 10 and 17.
 #include "quantd/executor.h"
 
 #include <oneapi/tbb/blocked_range.h>
@@ -28,8 +28,9 @@
 namespace quantd {
 namespace {
 
-// ThreadSanitizer does not see the hand-offs inside Debian's libtbb, which is not instrumented. So
-// this file is not either (oneTBB's templates would be reported), and says what they order.
+// ThreadSanitizer does not see the hand-offs inside of Debian's libtbb, which is not instrumented.
+// So this file is not instrumented either (oneTBB's templates would be reported), and declares what
+// they order.
 void HappensBefore([[maybe_unused]] void* object) {
 #ifdef QUANTD_TSAN
   __tsan_release(object);
@@ -41,9 +42,9 @@ void HappensAfter([[maybe_unused]] void* object) {
 #endif
 }
 
-// By default oneTBB makes as many workers as the host has CPUs less one, which suits a program
-// whose main thread computes too. Here callers come and go, so a pool of n needs n workers. The
-// limit is one for the process: the largest pool alive decides.
+// By default oneTBB makes one worker fewer than the host has CPUs, which suits a program whose main
+// thread computes, too. Here callers come and go, so a pool of n needs n workers. The limit is one
+// for the process: the largest pool alive decides.
 class WorkerLimit {
  public:
   explicit WorkerLimit(int threads) : threads_(threads) {
@@ -63,7 +64,7 @@ class WorkerLimit {
   using Control = oneapi::tbb::global_control;
 
   static std::mutex& mutex() {
-    static auto* instance = new std::mutex;  // never destroyed: pools may be, after it
+    static auto* instance = new std::mutex;  // never destroyed, because pools may outlive it
     return *instance;
   }
   static std::multiset<int>& pools() {
@@ -72,7 +73,7 @@ class WorkerLimit {
   }
   static void Apply() {
     static auto* control = new std::unique_ptr<Control>;
-    control->reset();  // the smallest of all controls counts: drop the old one first
+    control->reset();  // the smallest of all controls counts, so the old one is removed first
     if (pools().empty()) return;
     *control = std::make_unique<Control>(Control::max_allowed_parallelism,
                                          static_cast<size_t>(*pools().rbegin()) + 1);
@@ -81,7 +82,7 @@ class WorkerLimit {
   const int threads_;
 };
 
-// The pool whose job this thread runs.
+// The pool whose job this thread is running.
 thread_local const void* job_of = nullptr;
 
 }  // namespace
@@ -96,9 +97,9 @@ struct Executor::Arena {
   }
 
   WorkerLimit limit;
-  // Jobs are run by workers only. A caller from outside needs a place of its own: workers that look
-  // for more work hold every other one, and a caller that finds none sleeps until a worker has done
-  // its work for it (1 MiB by 2 threads: 35 us, not 10).
+  // Jobs are run by workers only. An outside caller needs a place of its own: workers that look for
+  // more work hold all the others, and a caller without a place sleeps until a worker has done its
+  // work for it (1 MiB by 2 threads: 35 us, not 10).
   oneapi::tbb::task_arena jobs_arena;
   oneapi::tbb::task_arena callers_arena;
   std::mutex mutex;
@@ -138,7 +139,7 @@ void Executor::ParallelFor(size_t tasks, absl::FunctionRef<void(size_t)> body) c
 }
 
 void Executor::StartThreads() const {
-  if (threads_ == 1) return;  // ParallelFor needs none
+  if (threads_ == 1) return;  // ParallelFor needs no workers then
   struct Meeting {
     std::mutex mutex;
     std::condition_variable complete;
@@ -153,7 +154,7 @@ void Executor::StartThreads() const {
     meeting->complete.wait_for(lock, std::chrono::seconds(1),
                                [&meeting] { return meeting->missing == 0; });
   };
-  // None goes before all are there, so each has a thread of its own.
+  // None returns before all have started, so each has a thread of its own.
   for (int i = 0; i < threads_; ++i) Enqueue([meet] { meet(1); });
   meet(0);
 }
@@ -172,7 +173,7 @@ void Executor::Enqueue(std::function<void()> job) const {
     HappensAfter(arena);
     const void* const outer = std::exchange(job_of, arena);
     held.job();
-    held.job = nullptr;  // what it holds goes before the pool may
+    held.job = nullptr;  // frees what it holds before the pool may be destroyed
     job_of = outer;
     std::lock_guard<std::mutex> lock(arena->mutex);
     if (--arena->jobs == 0) arena->idle.notify_all();

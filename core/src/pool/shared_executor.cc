@@ -9,11 +9,11 @@
 namespace quantd {
 namespace {
 
-// Never destroyed: threads may compute while the process ends.
+// Never destroyed, because threads may compute while the process ends.
 class SharedExecutors {
  public:
   SharedExecutors() {
-    // One thread needs no other: it is what a child of fork() has left, so it must be there.
+    // The executor for one thread has no workers. A child of fork() uses it, so it must exist.
     executors_[1] = new Executor(1);
     pthread_atfork(nullptr, nullptr, InChild);
   }
@@ -46,7 +46,7 @@ class SharedExecutors {
 
   std::array<std::atomic<const Executor*>, kMostSharedThreads + 1> executors_{};
   std::mutex making_;
-  std::atomic<bool> started_ = false;  // an executor with threads of its own
+  std::atomic<bool> started_ = false;  // whether an executor with threads of its own was made
   std::atomic<bool> orphaned_ = false;
 };
 
