@@ -10,7 +10,7 @@ constexpr int kSuper = 256;
 
 float Half(const uint8_t* x) { return DecodeFloat16(static_cast<uint16_t>(x[0] | x[1] << 8)); }
 
-// Code i of 4 bits: the first half of them are in the low halves of bytes.
+// 4-bit code i: the first half of the codes is in the low halves of bytes.
 int Nibble(const uint8_t* qs, int i) {
   return qs[i % (kBlock / 2)] >> (i < kBlock / 2 ? 0 : 4) & 15;
 }
