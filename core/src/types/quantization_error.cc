@@ -8,7 +8,7 @@ namespace quantd {
 void ErrorSums::Add(const ErrorSums& other) {
   signal += other.signal;
   noise += other.noise;
-  // Unlike std::max, keeps a NaN of either side.
+  // Unlike std::max, keeps a NaN on either side.
   if (!(other.max_absolute_error <= max_absolute_error)) {
     max_absolute_error =
         std::isnan(max_absolute_error) ? max_absolute_error : other.max_absolute_error;

@@ -17,8 +17,8 @@ absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> shape, absl::stri
     return FieldError(field, absl::StrCat(field, " has ", shape.size(), " dimensions, at most ",
                                           kMaxRank, " are supported"));
   }
-  // Zeros are left out of the product, so that nothing that is computed from the other dimensions
-  // of an empty tensor can overflow either.
+  // The product skips zeros, so that values computed from the other dimensions of an empty tensor
+  // can't overflow either.
   int64_t product = 1;
   bool empty = false;
   for (size_t i = 0; i < shape.size(); ++i) {

@@ -5,8 +5,8 @@
 namespace quantd {
 namespace {
 
-// Bytes of the character that starts with `lead`, and the range of its second byte; 0 bytes when no
-// character starts so.
+// The length of the character that starts with `lead`, and the range of its second byte; length 0
+// if no character starts with it.
 struct Form {
   size_t length;
   uint8_t second_low = 0x80;

@@ -12,7 +12,7 @@
 namespace quantd {
 namespace {
 
-// The code of a value in a floating-point type, saturated where the type has no such value.
+// The code of a value in a floating-point type, saturated if it is out of range.
 uint32_t EncodeValue(DataType type, float value) {
   if (type == DataType::kFloat) return std::bit_cast<uint32_t>(value);
   if (type != DataType::kFloat8E8M0) {
