@@ -67,7 +67,7 @@ format_proto() {
 }
 # gofmt ends with 0 whatever it finds.
 format_go() {
-  needs go "it is no package here" && "${gofmt[@]}" client/go && [[ -z $(gofmt -l client/go) ]] && (cd client/go && go vet ./...)
+  needs go "deploy/packages.sh does not install it" && "${gofmt[@]}" client/go && [[ -z $(gofmt -l client/go) ]] && (cd client/go && go vet ./...)
 }
 format_rust() {
   needs rustfmt "it comes with rustup" && each 'client/rust/*.rs' -- "${rustfmt[@]}" --edition=2021 --config-path=client/rust

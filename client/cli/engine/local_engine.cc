@@ -45,7 +45,7 @@ class LocalCalibration : public CalibrationRun {
   static absl::Status Fits(const absl::StatusOr<uint64_t>& bytes) {
     if (!bytes.ok() || *bytes <= kMostCalibratorBytes) return bytes.status();
     return absl::ResourceExhaustedError(absl::StrCat(
-        "so many channels would take ", *bytes, " bytes, ", kMostCalibratorBytes, " are allowed"));
+        "these channels would take ", *bytes, " bytes, ", kMostCalibratorBytes, " are allowed"));
   }
 
   Calibrator calibrator_;

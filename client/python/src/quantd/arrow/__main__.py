@@ -22,7 +22,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     ranges = parser.add_mutually_exclusive_group()
     ranges.add_argument("--ranges", metavar="FILE", help="a .npy of two rows, the lowest and the highest value of each dimension")
     ranges.add_argument("--calibrate", action="store_true", help="take the ranges from the file, and store them in the new one")
-    parser.add_argument("--dimensions", type=int, default=0, help="use only the first so many values of each embedding")
+    parser.add_argument("--dimensions", type=int, default=0, help="use only this number of values of each embedding, the first ones")
     parser.add_argument("--normalize", action="store_true", help="divide each embedding by its length first")
     parser.add_argument("--non_finite", choices=("reject", "ignore"), help="NaN and infinities: an error (default), or as the codes have them")
     parser.add_argument("--nulls", choices=NULLS, default="refuse", help="rows without embedding: an error (default), or without codes")
