@@ -74,8 +74,8 @@ Addresses AddressesOf(const std::string& host, int port, int& failed);
 // ends with "(FLAG)" if the address is in use or is not of this machine, if the name is unknown, or
 // if the process has no permission. A Unix socket's file is replaced if no living server listens on
 // it; the folder is locked meanwhile, so of two servers one wins. Takes at most 5 s. `socket_mode`:
-// the permissions of a Unix socket, set before anybody can connect; whoever may write to it may
-// connect.
+// the permissions of a Unix socket, set before anybody can connect; write permission allows
+// connecting.
 absl::StatusOr<Listening> Listen(absl::string_view address, absl::string_view flag,
                                  mode_t socket_mode = kSocketMode);
 

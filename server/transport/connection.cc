@@ -1,4 +1,4 @@
-// See connection.h. This file has a connection's begin, its age and its end; connection_reading.cc
+// See connection.h. This file opens, ages and ends a connection; connection_reading.cc
 // has the socket, connection_http2.cc the protocol.
 #include "server/transport/connection.h"
 

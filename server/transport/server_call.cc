@@ -1,4 +1,4 @@
-// See server_call.h. This file has a call's begin, its responses and its end; receiving is in
+// See server_call.h. This file has a call's start, its responses and its end; receiving is in
 // server_call_receiving.cc.
 #include "server/transport/server_call.h"
 

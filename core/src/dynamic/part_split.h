@@ -55,7 +55,7 @@ class PartSplit {
   // The most elements of a part: 256 KiB of FLOAT. Compared with passes over the whole tensor,
   // UINT8 in blocks of 32 at 256 MiB reaches 10.5 instead of 7.1 GB/s on one thread, 19 instead of
   // 14 on two; at 1 MiB 18 and 18, 35 instead of 25 (one hand-off, not three). Parts of 64 KiB are
-  // slower; parts of 128 or 512 KiB are no faster.
+  // slower; parts of 128 or 512 KiB gain nothing.
   static constexpr int64_t kElements = 64 * 1024;
   static constexpr int64_t kScaleGroup = 4;  // of 2 bits each, in a byte
   static constexpr int64_t kFewScales = 64 * 1024;

@@ -78,7 +78,7 @@ enum class Encoder : uint8_t {
 };
 inline constexpr size_t kEncoders = 9;
 
-// The type whose codes an encoder writes; for integers the signed type of that width.
+// The type of the codes that an encoder writes; for integers the signed type of that width.
 constexpr DataType TypeOf(Encoder encoder) {
   switch (encoder) {
     case Encoder::kInteger8:
@@ -120,7 +120,7 @@ enum class Decoder : uint8_t {
 };
 inline constexpr size_t kDecoders = 12;
 
-// The type whose codes a decoder reads.
+// The type of the codes that a decoder reads.
 constexpr DataType TypeOf(Decoder decoder) {
   switch (decoder) {
     case Decoder::kUint8:

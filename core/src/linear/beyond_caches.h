@@ -9,7 +9,7 @@
 
 namespace quantd {
 
-// Whether an operation moves so many bytes that none will be in a cache when they are used next. A
+// Whether an operation moves too many bytes for any to be in a cache when they are used next. A
 // virtual machine may report its host's caches (320 MiB, of which a CPU reaches 32), so at most 32
 // MiB are assumed.
 inline bool BeyondCaches(uint64_t bytes) {

@@ -259,7 +259,7 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         output_type : {"uint8", "int8"}, optional
             Type of y: uint8 by default, but int8 for "unit" and "direction", which have no other.
         dimensions : int, optional
-            Use only the first values of each embedding, so many (Matryoshka); 0: all.
+            Number of values to use of each embedding, the first ones (Matryoshka); 0: all.
         normalize : bool, optional
             Whether the used part of each embedding is divided by its length first.
         bit_order : {"msb_first", "lsb_first"}, optional

@@ -277,7 +277,7 @@ typedef struct quantd_embeddings {
   const void* x;          /* at any address */
   uint64_t x_size;        /* bytes; must be what x_type and x_shape say */
 
-  int64_t dimensions; /* d: of each embedding the first so many values are used; 0: all D */
+  int64_t dimensions; /* d: the number of values used of each embedding, the first ones; 0: all */
   int32_t normalize;  /* 1: the values that are used are divided by their length first */
   int32_t non_finite; /* as above; IGNORE gives NaN and infinities codes, too */
 

@@ -27,7 +27,7 @@
 {{- $_ := set $env "QUANTD_PARAMETERS_DIR" $v.parameters.mountPath }}
 {{- end }}
 {{- range $name, $value := $v.flags }}
-{{- /* Whole numbers of a values file are floats here: 1e+08 is no number of bytes. */}}
+{{- /* Whole numbers of a values file are floats here: 1e+08 is not a number of bytes. */}}
 {{- $text := ternary (printf "%.0f" $value) (toString $value) (and (kindIs "float64" $value) (eq (toString (floor $value)) (toString $value))) }}
 {{- $_ := set $env (printf "QUANTD_%s" (upper $name)) $text }}
 {{- end }}

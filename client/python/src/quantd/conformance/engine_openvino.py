@@ -1,6 +1,6 @@
 """OpenVINO on the CPU, in FLOAT: x is a model's input; scale and zero point are constants, as in real models.
 
-A model takes some 15 ms of a core to compile, which is minutes for all cases. So many cases are nodes of one model (`prepare`); each
+A model takes some 15 ms of a core to compile, which is minutes for all cases. Therefore one model has many cases as nodes (`prepare`); each
 kind of case is first tested alone, because a node that OpenVINO does not support makes the whole model fail.
 """
 

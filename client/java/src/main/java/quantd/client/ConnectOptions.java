@@ -123,7 +123,7 @@ public final class ConnectOptions {
 
   private static File pem(String name, String path) {
     try {
-      // Bytes that are no text become characters that are no PEM.
+      // Bytes that are not text become characters that are not PEM.
       String content = new String(Files.readAllBytes(Path.of(path)), StandardCharsets.ISO_8859_1);
       if (!content.contains("-----BEGIN ")) {
         throw new IllegalArgumentException(name + ": " + path + " is not a PEM file");
