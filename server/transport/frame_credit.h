@@ -24,7 +24,7 @@ class FrameCredit {
   static constexpr double kEachSecond = 10'000;  // for all connections without credit together
   static constexpr double kOfMessage = 4;
   static constexpr double kBytes = 16 << 10;      // earn one credit
-  static constexpr double kFieldBytes = 4 << 10;  // of decoded header fields cost one credit
+  static constexpr double kFieldBytes = 4 << 10;  // of decoded header fields cost one
   static constexpr size_t kCrumb = 64;            // smaller DATA frames are counted
 
   explicit FrameCredit(Clock::time_point now) : at_(now) {}

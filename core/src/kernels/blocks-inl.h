@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace quantd {
 namespace HWY_NAMESPACE {
 
-inline constexpr size_t kUnit = 4 * N;  // elements with a vector of codes
+inline constexpr size_t kUnit = 4 * N;  // elements with one vector of codes
 
 // Elements of a batch: 4 KiB of FLOAT.
 inline constexpr size_t kBatch = 1024;

@@ -66,14 +66,14 @@ constexpr bool AddsZeroPoint(Division division) {
 
 // The format of a code: integers by width, not by type.
 enum class Encoder : uint8_t {
-  kInteger8,   // bounds within [-128, 127] or [0, 255]; 4- and 2-bit integers too. One byte a code
-  kInteger16,  // bounds within [-32768, 32767] or [0, 65535]; two bytes a code
+  kInteger8,   // bounds within [-128, 127] or [0, 255]; 4- and 2-bit integers too. 1 byte per code
+  kInteger16,  // bounds within [-32768, 32767] or [0, 65535]; two bytes per code
   kFloat8E4M3Fn,
   kFloat8E4M3Fnuz,
   kFloat8E5M2,
   kFloat8E5M2Fnuz,
-  kFloat4E2M1,  // one byte a code, 0 to 15
-  kFloat6E2M3,  // one byte a code, 0 to 63
+  kFloat4E2M1,  // one byte per code, 0 to 15
+  kFloat6E2M3,  // one byte per code, 0 to 63
   kFloat6E3M2,
 };
 inline constexpr size_t kEncoders = 9;
@@ -114,8 +114,8 @@ enum class Decoder : uint8_t {
   kFloat8E4M3Fnuz,
   kFloat8E5M2,
   kFloat8E5M2Fnuz,
-  kFloat4E2M1,  // one byte a code; the upper four bits are ignored
-  kFloat6E2M3,  // one byte a code; the upper two bits are ignored
+  kFloat4E2M1,  // one byte per code; the upper four bits are ignored
+  kFloat6E2M3,  // one byte per code; the upper two bits are ignored
   kFloat6E3M2,
 };
 inline constexpr size_t kDecoders = 12;

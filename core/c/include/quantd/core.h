@@ -158,7 +158,7 @@ typedef struct quantd_parameters {
   int64_t axis;               /* in [-rank, rank - 1] */
   int64_t block_size;         /* elements in a block along axis (default 1), the last may be short;
                                  0: not blocked */
-  const int64_t* block_shape; /* one length a dimension of x, -1 for the whole; not together with
+  const int64_t* block_shape; /* one length per dimension of x, -1 for the whole; not together with
                                  axis or block_size */
   int32_t block_shape_rank;   /* lengths at block_shape; 0: none */
 
@@ -240,7 +240,7 @@ enum {
       1,                     /* floor((x - low) / step), step = (high - low) / 255 of a dimension */
   QUANTD_EMBEDDING_UNIT = 2, /* [-1, 1] to [-128, 127] */
   QUANTD_EMBEDDING_DIRECTION = 3, /* x * 127 / the embedding's length */
-  QUANTD_EMBEDDING_BITS = 4       /* one bit a value: whether it is more than 0 */
+  QUANTD_EMBEDDING_BITS = 4       /* one bit per value: whether it is more than 0 */
 };
 
 /* bit_order: of eight bits in a byte. */
@@ -289,7 +289,7 @@ typedef struct quantd_embeddings {
   int32_t bit_threshold; /* BITS */
   int32_t signed_bits;   /* BITS to INT8 */
 
-  /* y: a byte a value that is used; with BITS each embedding takes ceil(d / 8). It overlaps neither
+  /* y: a byte per used value; with BITS each embedding takes ceil(d / 8). It overlaps neither
    * x nor ranges. */
   void* y;
   uint64_t y_size; /* must be exactly that */

@@ -41,7 +41,7 @@ struct Granularity {
   std::optional<int64_t> axis;  // in [-rank, rank - 1]
   int64_t block_size = 0;       // elements per block along axis; 0: no blocks
   std::vector<int64_t>
-      block_shape;  // one length a dimension, -1 for the whole; without axis, block_size
+      block_shape;  // one length per dimension, -1 for the whole; without axis, block_size
 };
 
 struct QuantizeOptions {
