@@ -51,7 +51,7 @@ struct QuantizeOptions {
   v1::DataType precision = v1::DATA_TYPE_UNSPECIFIED;
   v1::ZeroPointOrder zero_point_order = v1::ZERO_POINT_ORDER_UNSPECIFIED;
   bool report_error = false;
-  std::optional<SharedSpan> output = {};  // the place of y: apart from the arguments
+  std::optional<SharedSpan> output = {};  // the place of y: large enough, in no argument
   // Reference of a stored set (client.h, PutParameters). A field of the set must not be set here or
   // in the arguments; a scale that is Tensor() is not sent. The request is sent in one message.
   std::string parameters = {};
