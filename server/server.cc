@@ -311,7 +311,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
 
   std::vector<loop::Loop*> loops;
   for (int i = 0; i < c.policy.loops; ++i) {
-    absl::StatusOr<std::unique_ptr<loop::Loop>> loop = loop::Loop::Create();
+    absl::StatusOr<std::unique_ptr<loop::Loop>> loop = loop::Loop::Create(policy.busy_poll);
     if (!loop.ok()) return loop.status();
     loops.push_back(c.loops.emplace_back(*std::move(loop)).get());
   }

@@ -26,7 +26,7 @@ constexpr int kEventsAtOnce = 64;
 
 thread_local Loop* Loop::led_here = nullptr;
 
-absl::StatusOr<std::unique_ptr<Loop>> Loop::Create() {
+absl::StatusOr<std::unique_ptr<Loop>> Loop::Create(std::chrono::microseconds busy_poll) {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
   const int wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   // Edge-triggered: each write is reported once, and the counter need not be read.
@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Loop>> Loop::Create() {
     if (wakeup >= 0) close(wakeup);
     return absl::UnavailableError(absl::StrCat("no event loop: ", std::strerror(error)));
   }
-  return std::unique_ptr<Loop>(new Loop(epoll, wakeup));
+  return std::unique_ptr<Loop>(new Loop(epoll, wakeup, busy_poll));
 }
 
 Loop::~Loop() {
@@ -124,13 +124,25 @@ int Loop::Timeout() const {
   return static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));
 }
 
+int Loop::PollOn(absl::Span<epoll_event> events) {
+  const Clock::time_point end = Clock::now() + busy_poll_.moment();
+  int count = 0;
+  do {
+    count = epoll_wait(epoll_, events.data(), kEventsAtOnce, 0);
+  } while (count == 0 && inbox_.empty() && Clock::now() < end);
+  busy_poll_.Ended(count > 0 || !inbox_.empty());
+  return count;
+}
+
 bool Loop::Poll(int milliseconds) {
   std::array<epoll_event, kEventsAtOnce> events;
-  if (milliseconds != 0) {
+  int count = 0;
+  if (milliseconds != 0 && busy_poll_.IsWorthIt()) count = PollOn(absl::MakeSpan(events));
+  if (count == 0 && milliseconds != 0) {
     waits_.store(true, std::memory_order_seq_cst);
     if (!inbox_.empty() || stopped_.load(std::memory_order_seq_cst)) milliseconds = 0;
   }
-  const int count = epoll_wait(epoll_, events.data(), kEventsAtOnce, milliseconds);
+  if (count == 0) count = epoll_wait(epoll_, events.data(), kEventsAtOnce, milliseconds);
   waits_.store(false, std::memory_order_relaxed);
   now_ = Clock::now();
   bool any = false;

@@ -7,11 +7,16 @@
 #ifndef QUANTD_SERVER_LOOP_LOOP_H_
 #define QUANTD_SERVER_LOOP_LOOP_H_
 
+#include <sys/epoll.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "server/loop/busy_poll.h"
 #include "server/loop/event.h"
 #include "server/loop/posted.h"
 #include "server/loop/timers.h"
@@ -31,8 +36,8 @@ class Watcher {
 
 class Loop {
  public:
-  // Returns UNAVAILABLE if the system has no descriptors left.
-  static absl::StatusOr<std::unique_ptr<Loop>> Create();
+  // `busy_poll`: see busy_poll.h. Returns UNAVAILABLE if the system has no descriptors left.
+  static absl::StatusOr<std::unique_ptr<Loop>> Create(std::chrono::microseconds busy_poll = {});
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -79,12 +84,15 @@ class Loop {
   static void Leave() { led_here = nullptr; }
 
  private:
-  Loop(int epoll, int wakeup) : epoll_(epoll), wakeup_(wakeup) {}
+  Loop(int epoll, int wakeup, std::chrono::microseconds busy_poll)
+      : epoll_(epoll), wakeup_(wakeup), busy_poll_(busy_poll) {}
   void Iterate();
   bool RunReady();
   // Waits for at most `milliseconds` (-1: no limit) and calls the watchers. Returns whether any was
   // called.
   bool Poll(int milliseconds);
+  // Polls for a moment, or until something is posted. Returns the number of events.
+  int PollOn(absl::Span<epoll_event> events);
   int Timeout() const;
 
   static thread_local Loop* led_here;
@@ -97,6 +105,7 @@ class Loop {
   ReadyList ready_;
   ReadyList at_end_;
   bool looks_again_ = false;
+  BusyPoll busy_poll_;
   Timers timers_;
   Clock::time_point now_ = Clock::now();
 };

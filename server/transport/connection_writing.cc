@@ -46,11 +46,27 @@ void Connection::Answered(size_t bytes) {
   ++answered_;
   const size_t small = stream_count_ <= kFewCalls ? kSmallOfFew : kSmallResponse;
   if (bytes > small || kThird * answered_ < stream_count_ || blocked_ || closed_) return;
+  FlushNext();
+}
+
+// An item of a stream whose client may send more when it has this. Nobody knows how many it waits
+// for: the first goes at once, then two together, then four. All together in one packet, client and
+// server slept in turns, and a stream with eight items in flight had 0.44 of the echo's rate.
+void Connection::AnsweredItem(size_t bytes) {
+  if (bytes > kSmallResponse || ++items_ < burst_ || blocked_ || closed_) return;
+  items_ = 0;
+  burst_ *= 2;
+  FlushNext();
+}
+
+void Connection::FlushNext() {
   if (!std::exchange(prompt_flusher_.posted, true)) loop_.PostNext(prompt_flusher_);
 }
 
 void Connection::OnIterationEnd() {
   flusher_.posted = false;
+  items_ = 0;
+  burst_ = 1;
   BeginWriting();
   FlushFromLoop();
 }

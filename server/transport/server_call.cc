@@ -88,7 +88,8 @@ void ServerCall::Write(memory::Piece message, loop::Event& written, bool compres
     message.begin[1 + i] = static_cast<uint8_t>(message.size >> (24 - 8 * i));
   }
   message.size += kPrefixBytes;
-  const bool small = message.size <= kSmallMessage;
+  const size_t size = message.size;
+  const bool small = size <= kSmallMessage;
   if (sending() && small && batch_.size() < kMostBatched) {
     batch_.append(reinterpret_cast<const char*>(message.begin), message.size);
   } else if (sending()) {
@@ -100,6 +101,7 @@ void ServerCall::Write(memory::Piece message, loop::Event& written, bool compres
     pace_.Start(loop_.now(), all_sent_);
     connection_->Send(*this);
   }
+  if (!remote_end_) connection_->AnsweredItem(size);
   if (small && next_out_.begin == nullptr) {
     written.Complete(true);
   } else {
