@@ -38,6 +38,7 @@ TEST(Policy, IsThisTable) {
     EXPECT_EQ(policy.loops, row.loops);
     EXPECT_EQ(policy.spare, row.spare);
     EXPECT_EQ(policy.short_work, row.short_work);
+    EXPECT_EQ(policy.busy_poll, microseconds(row.cores == 1 ? 0 : 20));
     // A granted core always finds a thread that can take over the lead.
     EXPECT_GE(policy.spare, policy.cores);
   }

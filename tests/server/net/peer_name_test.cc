@@ -1,6 +1,8 @@
 #include "server/net/peer_name.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+
+#include "server/fd/unique_fd.h"
 
 namespace quantd::net {
 namespace {
@@ -79,6 +83,36 @@ TEST(PeerName, ProcessesOfAnotherNamespaceArePeersOfTheirOwn) {
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "the kernel tells no hidden processes apart";
   if (WEXITSTATUS(status) == 78) GTEST_SKIP() << "no right to make a namespace";
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// A connection from `source` to `target`, as its server sees it.
+bool StaysHere(const char* source, const char* target) {
+  sockaddr_in from{}, to{};
+  from.sin_family = to.sin_family = AF_INET;
+  inet_pton(AF_INET, source, &from.sin_addr);
+  inet_pton(AF_INET, target, &to.sin_addr);
+  socklen_t size = sizeof(to);
+  auto* const target_address = reinterpret_cast<sockaddr*>(&to);
+  const UniqueFd listener(socket(AF_INET, SOCK_STREAM, 0));
+  const UniqueFd client(socket(AF_INET, SOCK_STREAM, 0));
+  EXPECT_EQ(bind(listener.get(), target_address, size), 0);
+  EXPECT_EQ(listen(listener.get(), 1), 0);
+  EXPECT_EQ(getsockname(listener.get(), target_address, &size), 0);
+  EXPECT_EQ(bind(client.get(), reinterpret_cast<sockaddr*>(&from), size), 0);
+  EXPECT_EQ(connect(client.get(), target_address, size), 0);
+  const UniqueFd server(accept(listener.get(), nullptr, nullptr));
+  return StaysOnThisMachine(server.get());
+}
+
+TEST(PeerName, OneAddressAtBothEndsIsOneMachine) {
+  EXPECT_TRUE(StaysHere("127.0.0.1", "127.0.0.1"));
+  EXPECT_FALSE(StaysHere("127.0.0.2", "127.0.0.1"));
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  EXPECT_FALSE(StaysOnThisMachine(pair[0]));
+  close(pair[0]);
+  close(pair[1]);
+  EXPECT_FALSE(StaysOnThisMachine(-1));
 }
 
 TEST(PeerName, OfALocalProcess) {

@@ -263,6 +263,7 @@ loop::Detached World::Serve(ServerCall& stream) {
       stream.Write(ToPiece(bytes, pool_), written);
       const bool ok = co_await written;
       if (!ok) break;
+      if (on_echo) on_echo();
       Note(path, [](Seen& seen) { ++seen.written; });
     }
     if (one) break;

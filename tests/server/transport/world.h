@@ -103,6 +103,8 @@ class World final : public CallHandler {
   mutable std::atomic<int> refused{0};
   // Called when more of a message was made, on the loop's thread: how often it was, of all calls.
   std::function<void(int)> on_made;
+  // Called after each write of an Echo, on the loop's thread.
+  std::function<void()> on_echo;
 
   // CallHandler.
   int Find(absl::string_view path) const override;

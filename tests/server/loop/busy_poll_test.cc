@@ -1,0 +1,56 @@
+// When a loop polls before it sleeps.
+#include "server/loop/busy_poll.h"
+
+#include <gtest/gtest.h>
+
+namespace quantd::loop {
+namespace {
+
+using std::chrono::microseconds;
+
+// How many of `waits` begin with polling that ends with `found`.
+int Polls(BusyPoll& poll, int waits, bool found) {
+  int polls = 0;
+  for (int i = 0; i < waits; ++i) {
+    if (!poll.IsWorthIt()) continue;
+    ++polls;
+    poll.Ended(found);
+  }
+  return polls;
+}
+
+TEST(BusyPoll, OneWaitIn64FindsOutWhetherItPays) {
+  BusyPoll poll(microseconds(20));
+  EXPECT_EQ(Polls(poll, 63, true), 0);
+  EXPECT_EQ(Polls(poll, 1, true), 1);
+}
+
+TEST(BusyPoll, IdleLoopsPollHardlyEver) {
+  BusyPoll poll(microseconds(20));
+  EXPECT_EQ(Polls(poll, 6400, false), 100);
+}
+
+TEST(BusyPoll, GoesOnWhileItPaysAndEndsSoonAfter) {
+  BusyPoll poll(microseconds(20));
+  Polls(poll, 63, true);
+  EXPECT_EQ(Polls(poll, 1000, true), 1000);
+  // The credit of at most 8 pays for three failures.
+  EXPECT_EQ(Polls(poll, 60, false), 3);
+}
+
+TEST(BusyPoll, TwoOfThreeAreTooFew) {
+  BusyPoll poll(microseconds(20));
+  Polls(poll, 63, true);
+  Polls(poll, 100, true);
+  int polls = 0;
+  for (int i = 0; i < 3000; ++i) polls += Polls(poll, 1, i % 3 != 0);
+  EXPECT_LT(polls, 300);
+}
+
+TEST(BusyPoll, NeverWithoutAMoment) {
+  BusyPoll poll(microseconds(0));
+  EXPECT_EQ(Polls(poll, 1000, true), 0);
+}
+
+}  // namespace
+}  // namespace quantd::loop
