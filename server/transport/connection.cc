@@ -27,6 +27,25 @@ constexpr int kUnsentBytes = 512 << 10;
 constexpr std::chrono::seconds kHandshake{10};
 constexpr std::chrono::seconds kLinger{1};
 
+void SetOptions(int fd) {
+  int domain = 0;
+  socklen_t size = sizeof(domain);
+  getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
+  if (domain == AF_UNIX) {
+    // The kernel doubles it. With its default, 208 KiB, Dequantize of 1 MiB has 0.7 of the rate.
+    const int bytes = kUnsentBytes / 2;
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    return;
+  }
+  const int yes = 1;
+  const int unsent = kUnsentBytes;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
+  // Where BBR is the system's choice, it paces what needs no pacing: without it Dequantize of 1 MiB
+  // has 1.8 times the rate and half of the CPU time.
+  if (net::StaysOnThisMachine(fd)) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
 }  // namespace
 
 Connection::Connection(ConnectionSet& set, int fd, const Peer& peer)
@@ -50,14 +69,7 @@ Connection::~Connection() {
 }
 
 void Connection::Open(ConnectionSet& set, int fd, const Peer& peer, bool secure) {
-  const int yes = 1;
-  const int unsent = kUnsentBytes;
-  // On a Unix socket these fail, which is harmless.
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-  setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
-  // Where BBR is the system's choice, it paces what needs no pacing: without it Dequantize of 1 MiB
-  // has 1.8 times the rate and half of the CPU time.
-  if (net::StaysOnThisMachine(fd)) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+  SetOptions(fd);
   auto* const connection = new (std::nothrow) Connection(set, fd, peer);
   if (connection == nullptr) {
     close(fd);

@@ -114,14 +114,13 @@ World::~World() {
 int World::Connect(uint64_t peer) {
   int ends[2];
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-  for (const int end : ends) {
-    const int bytes = end == ends[0] ? socket_bytes_ : 4 << 20;
-    setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-  }
+  const int bytes = 4 << 20;
+  setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
   Run([&] {
     const PeerTable::Outcome outcome = context_.peers.Add(peer, 0);
     set_->Expect();
     Connection::Open(*set_, ends[0], {{peer, "test"}, outcome.account});
+    setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &socket_bytes_, sizeof(socket_bytes_));
   });
   return ends[1];
 }
