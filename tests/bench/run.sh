@@ -59,7 +59,8 @@ if [[ ${#ours[@]} -gt 0 ]]; then
   "$built/quantd_bench" "${ours[@]}" "${quick[@]}" "${peer[@]}" "${flags[@]}" --json="$results/results.json"
 fi
 if [[ ${#pythons[@]} -gt 0 ]]; then
-  if (suite_call engine prepare && suite_call engine build) >"$QUANTD_LOGS/bench.log" 2>&1; then
+  # shellcheck source=tests/suites/engine.sh
+  if (source "$SUITES/engine.sh" && prepare && build) >"$QUANTD_LOGS/bench.log" 2>&1; then
     build_tree release engine_core quantd -- -DQUANTD_BUILD_TESTS=ON
     "$QUANTD_BUILD/venv-engine/bin/python" "$here/python_bench.py" "${pythons[@]}" "${quick[@]}" --json="$results/results.json"
   else
