@@ -1,8 +1,8 @@
 // Any bytes as a PutParametersRequest, as a file of a stored set, and as a reference.
 //
-// Held to: no crash; a message is taken apart exactly when protobuf's parser takes it; what is
-// stored can be read, is its own encoding, and means to protobuf what the message meant; a
-// reference is its own text and never a path.
+// Checked: no crash; a message is split exactly when protobuf's parser accepts it; what is stored
+// can be read, encodes to itself, and means to protobuf what the message meant; a reference's text
+// is canonical and never a path.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdint>
