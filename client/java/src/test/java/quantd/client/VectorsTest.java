@@ -19,7 +19,7 @@ import quantd.v1.DynamicQuantizeResponse;
 import quantd.v1.QuantizeRequest;
 import quantd.v1.Tensor;
 
-/** Byte for byte what quantctl computes in its own process: tests/languages/vectors.py makes the file. */
+/** The same bytes as quantctl computes in its own process: tests/languages/vectors.py makes the file. */
 class VectorsTest {
   private static byte[] bytes(String hex) {
     return hex.equals("-") ? null : HexFormat.of().parseHex(hex);
