@@ -22,7 +22,7 @@ foreach(kind tests core_tests)
   target_precompile_headers(precompiled_for_${kind} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 endforeach()
 
-# ccache keeps what uses precompiled headers, and them, if told that their time stamps and macros do not matter.
+# ccache caches objects with precompiled headers, and these, only if time stamps and macros are ignored.
 function(precompiled_launcher target)
   if(CCACHE)
     set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CCACHE}")
@@ -54,7 +54,7 @@ function(precompiled_headers directory)
       continue()
     endif()
     precompiled_launcher(${target})
-    # With precompiled headers g++ 12 sees copies past the end in "a" + std::string(n, 'b').
+    # With precompiled headers, g++ 12 reports copies past the end in "a" + std::string(n, 'b').
     target_compile_options(${target} PRIVATE
       $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds> $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
       $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)

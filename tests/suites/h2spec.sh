@@ -3,7 +3,7 @@
 source "$SUITES/debs.sh"
 source "$SUITES/gotool.sh"
 
-# The last version that Go's proxy has; it names no versions of what it needs.
+# The last version in Go's proxy; it does not give the versions of its dependencies.
 prepare() {
   build_go_tool h2spec github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible golang.org/x/net@v0.17.0 github.com/spf13/cobra@v1.7.0 \
     github.com/fatih/color@v1.15.0

@@ -69,7 +69,7 @@ class VectorsTest {
         assertEquals(answer.getY(), quantd.blocking().quantize(quantize.build()).getY(), name);
         Tensor back = quantd.blocking().dequantize(dequantize.build()).getY();
         assertEquals(ByteString.copyFrom(bytes(at[8])), back.getRawData(), name);
-        // And through arrays: unpacked and packed again.
+        // The same as arrays: unpacked and packed again.
         assertEquals(answer.getY(), Tensors.fromInts(type, Tensors.toInts(answer.getY()), shape(at[1])), name);
         assertEquals(back, Tensors.fromFloats(Tensors.toFloats(back), shape(at[1])), name);
       }
