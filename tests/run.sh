@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs the test suites and ends with one line: N passed, N failed.
 #
-#   ./tests/run.sh                 every suite that the table below does not call long
+#   ./tests/run.sh                 every suite that is not long in the table below
 #   ./tests/run.sh unit e2e        these suites
-#   ./tests/run.sh --all           the long ones, too
-#   ./tests/run.sh --changed[=REV] those that a change since REV (HEAD) can break, by tests/suites/changed.py; the long ones with --all
-#   ./tests/run.sh --list          what there is
+#   ./tests/run.sh --all           the long ones as well
+#   ./tests/run.sh --changed[=REV] those that a change since REV (HEAD) can break, by tests/suites/changed.py; long ones only with --all
+#   ./tests/run.sh --list          lists the suites
 #
-# Results lie in build/results, logs in build/logs. tests/suites/README.md says how to add a suite.
+# Results are in build/results, logs in build/logs. tests/suites/README.md says how to add a suite.
 
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

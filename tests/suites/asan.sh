@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What walks or holds bytes that a client sent: core, the server's rooms up to the wire, and a server under attack and load, under
-# AddressSanitizer and UBSan.
+# Code that handles bytes from clients: core, the server's rooms up to the wire, and a server under attack and load, with AddressSanitizer
+# and UBSan.
 source "$SUITES/e2e.sh"
 
 rooms=(access loop memory net regions wire operations stored_parameters admission http transport rpc)

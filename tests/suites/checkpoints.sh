@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# quantctl convert against the packages whose layouts it writes, in an environment of their own: torch and they take gigabytes.
+# quantctl convert against the packages whose layouts it writes, in an environment of their own: with torch they take gigabytes.
 source "$SUITES/venv.sh"
 
 PACKAGES=$QUANTD_BUILD/venv-checkpoints

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The engine in the process: client/python-core as a wheel, as a user would build it, in environments of its own. It is built again
-# when its sources or an environment have changed.
+# The engine in the process: client/python-core as a wheel, as a user would build it, in environments of its own. It is built again if its
+# sources or an environment have changed.
 source "$SUITES/venv.sh"
 
 wheels=$QUANTD_BUILD/engine

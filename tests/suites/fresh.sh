@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Both README commands on machines that have nothing: Debian 12 and 13 as debootstrap makes them (minbase), a clone of HEAD in
-# them, and of this machine only the package sources and the way into the network. Needs root, 30 GB of disk, and an hour for each.
+# Both README commands on machines with nothing installed: Debian 12 and 13 as debootstrap makes them (minbase), with a clone of HEAD, and
+# of this machine only the package sources and the network configuration. Needs root, 30 GB of disk, and an hour for each.
 #
 #   QUANTD_FRESH="bookworm"         only this release
 #   QUANTD_FRESH_TESTS="unit e2e"   only these suites inside; "none" for none of them
-#   QUANTD_FRESH_CCACHE=FOLDER      a copy of this machine's compiler cache, to be quicker; the times are then not a stranger's
+#   QUANTD_FRESH_CCACHE=FOLDER      a copy of this machine's compiler cache, to be quicker; then the times are not those of a new user
 
 fresh=$QUANTD_BUILD/fresh
 

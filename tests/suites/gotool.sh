@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Programs in Go, from the Go module proxy into build/tools: build_go_tool. Needs debs.sh.
+# Builds Go programs from the Go module proxy into build/tools: build_go_tool. Needs debs.sh.
 
 # go_program: Debian's Go compiler, unpacked under build/.
 go_program() {

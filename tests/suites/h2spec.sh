@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# h2spec against quantd: tests/interop/h2spec.py, which has the cases that differ and why.
+# h2spec against quantd: tests/interop/h2spec.py contains the cases that differ, with the reasons.
 source "$SUITES/debs.sh"
 source "$SUITES/gotool.sh"
 

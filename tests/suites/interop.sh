@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# gRPC's own clients against interop_server and quantd: tests/interop. INTEROP_CLIENTS: those that are wanted, with commas between; empty: all.
+# gRPC's own clients against interop_server and quantd: tests/interop. INTEROP_CLIENTS: the selected ones, separated by commas; empty: all.
 source "$SUITES/debs.sh"
 source "$SUITES/gotool.sh"
 INTEROP_CLIENTS=${INTEROP_CLIENTS:-}

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# What tests/run.sh and the suites in this folder share: how a suite is called and how a result is written down.
+# What tests/run.sh and the suites in this folder share: how a suite is called and how a result is recorded.
 #
-# A result is a line in build/results/SUITE.tsv: pass, fail or skip; the case's name; why; seconds. The sums at the end are counts of
-# these lines and of nothing else, so that a case can neither be lost nor counted twice.
+# A result is a line in build/results/SUITE.tsv: pass, fail or skip; the case's name; why; seconds. The sums at the end count only these
+# lines, so that no case can be lost or counted twice.
 
 SUITES=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 RESULTS=$QUANTD_BUILD/results

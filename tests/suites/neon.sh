@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The core's arithmetic for arm64, its libraries unpacked beside ours. On an arm64 machine the unit suite runs NEON natively.
+# The core's arithmetic for arm64, with its libraries unpacked in addition to ours. On an arm64 machine the unit suite runs NEON natively.
 source "$SUITES/debs.sh"
 
 prepare() {

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The Debian packages: made by CPack, installed, started and purged in a bare Debian 12 (debootstrap's, in a container of
-# buildah's, without a systemd that runs).
+# The Debian packages: made by CPack; installed, started and purged in a bare Debian 12 (made by debootstrap, in a buildah container,
+# without a running systemd).
 source "$QUANTD_ROOT/tests/image/containers.sh"
 
 made=$QUANTD_BUILD/packages

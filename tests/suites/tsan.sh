@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Where threads meet: the rooms that have them, a whole server in the test's process, and a server under load and under attack. A
-# server in which ThreadSanitizer saw a race ends with exit code 66, and so fails the test that started it.
+# Code with several threads: the rooms that use them, a whole server in the test's process, and a server under load and under attack. A
+# server in which ThreadSanitizer finds a race ends with exit code 66, which fails the test that started it.
 source "$SUITES/e2e.sh"
 
 rooms=(access loop log mailbox memory stored_parameters regions admission trace transport http metrics rpc)

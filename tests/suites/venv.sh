@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The virtual environment of the Python suites, in build/venv: prepare_venv. The requirements of all suites and the
-# client, installed as a user would. Each part is made again when its files have changed.
+# The virtual environment of the Python suites, in build/venv: prepare_venv. It has the requirements of all suites, and the client,
+# installed as a user would. Each part is made again if its files have changed.
 
 # Several suites prepare at the same time: one makes it, the others wait for the lock and then find it.
 prepare_venv() { with_lock "$QUANTD_BUILD/venv.lock" prepare_venv_alone; }
