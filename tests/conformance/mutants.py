@@ -72,7 +72,7 @@ BOOLEANS = {ast.And: ast.Or, ast.Or: ast.And}
 EQUIVALENT = [
     # The codes of a NaN that is not FLOAT8: all NaNs count as equal.
     ("oracle_types", "bf16_round", re.compile(r"^(64|bits >> 16 \| 64|16) ->")),
-    # Sign extension in arrays of int4 and int2, whose codes are compared; both ways give the same 8 bits.
+    # Sign extension in arrays of int4 and int2: only their codes are compared; both ways give the same 8 bits.
     ("oracle_types", "from_codes", re.compile("")),
     ("oracle_types", "to_float", re.compile(r"^(8|t\.bits < 8|t\.kind == 'int').*->")),
     ("oracle_types", "to_int", re.compile(r"^(8|t\.bits >= 8) ->")),

@@ -1,4 +1,4 @@
-"""quantize_embeddings: every recipe and switch against the numpy oracle, every preset against the package whose codes it makes.
+"""quantize_embeddings: every recipe and switch against the numpy oracle, every preset against its package.
 
 Each preset is compared on more than a million values: random ones of several widths, the edges of buckets and their neighbours,
 denormals, huge ones, zeros of both signs. The summary counts them (compare.py)."""

@@ -68,7 +68,7 @@ TEST(Operations, TensorsOfSeveralTasks) {
       {{1200, 251}, {-1, 1}},        // the same, and no period fits a window
       {{1200, 260}, {-1, 1}},        // rows that are just long enough
       {{150, 2011}, {-1, 1}},        // more scales than tasks keep for themselves
-      {{3, 100'003}, {-1, 1}},       // so many that few tasks have memory for them
+      {{3, 100'003}, {-1, 1}},       // too many for the memory of most tasks
       {{300'000}, {32}},             // neighbours; no task shares a scale
       {{300, 1001}, {1, 32}},        // with short last blocks
       {{601, 500}, {128, 128}},      // tiles with ragged edges

@@ -349,7 +349,7 @@ TEST(Admission, PeersTakeTurnsAndAPeersOwnKeepTheirOrder) {
   EXPECT_EQ(admission.inflight_bytes(), 0u);
 }
 
-// Counted from the first request that waited, whoever has come since, until nobody waits.
+// Counted from the first request that waited, whatever has come since, until none waits.
 TEST(Admission, SaysForHowLongSomebodyHasBeenWaiting) {
   using loop::Clock;
   const auto pass = [] {  // a while that differs from none

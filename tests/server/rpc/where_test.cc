@@ -56,7 +56,7 @@ Case OfFields(const std::string& name, int fields, const std::string& expected) 
   return {name, "Quantize", message, expected};
 }
 
-// With so many copies of a small field, the last of which counts, that it is decoded late.
+// With enough copies of a small field, the last of which counts, to be decoded late.
 Case OfElementsDecodedLate(const std::string& name, int64_t elements, const std::string& expected) {
   const auto message = [elements] {
     std::string saturate;
