@@ -104,7 +104,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto reference = stored_parameters::ParseReference(text, "parameters");
   if (reference.ok()) {
     fuzz::Require(reference->Text() == text, "a reference is its text");
-    fuzz::Require(text.find('/') == std::string::npos, "a reference is no path");
+    fuzz::Require(text.find('/') == std::string::npos, "a reference is not a path");
     if (reference->is_full()) {
       const auto file = stored_parameters::ParseFileName(reference->FileName());
       fuzz::Require(file.has_value() && file->Text() == text, "a file is its reference");

@@ -160,7 +160,7 @@ Session::Step TlsClient::ShakeHands(Session& server) {
     ERR_clear_error();
     SSL_do_handshake(ssl_.get());
     step = server.Handshake();
-    EXPECT_EQ(ERR_peek_error(), 0U) << "the server leaves an error to whoever comes next";
+    EXPECT_EQ(ERR_peek_error(), 0U) << "the server leaves an error to the next caller";
   }
   ERR_clear_error();
   SSL_do_handshake(ssl_.get());
