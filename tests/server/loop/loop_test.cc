@@ -1,5 +1,4 @@
-// The iterations of a loop: what is posted, completed, watched and set, in which order and on which
-// thread.
+// A loop's iterations: what is posted, completed, watched and set, in which order, on which thread.
 #include "server/loop/loop.h"
 
 #include <gtest/gtest.h>
