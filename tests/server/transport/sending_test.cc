@@ -156,8 +156,7 @@ TEST(SendingStream, OtherConnectionsGoOnWhileItIsMade) {
   EXPECT_LT(world.Over("/t/Send/1x10/b").made_before, 100);
 }
 
-// Frames that wait behind it are counted as well, also when an iteration has made its parts and the
-// socket is full.
+// Frames behind it are counted, even if an iteration has made its parts and the socket is full.
 TEST(SendingStream, RefusalsBehindWhatIsMadeAreCounted) {
   World world;
   Client client(world.Connect(), {{kInitialWindow, 1 << 30}});
