@@ -18,7 +18,7 @@ DIFFERENCES = {
         "bytes that are not HTTP/2 are answered with a line of HTTP/1.1, and then the connection is closed; h2spec takes the line for a frame. "
         "people who point a browser at the port are told what it is",
     ("http2/4.2", "Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE"):
-        "the frame has 20,000 bytes: h2spec takes the limit for 16,384, its default, but the server's SETTINGS allow 131,072, so that it is not an error",
+        "the frame has 20,000 bytes: h2spec takes the limit for 16,384, its default, but the server's SETTINGS allow 131,072, so it is not an error",
 }
 # What h2spec reports if its GET was completely refused before its second frame arrived: the stream was ended by RST_STREAM with NO_ERROR
 # (RFC 9113, 8.1), and later frames are ignored (5.1). Such a section is tried again, until its frames arrive together.
