@@ -8,33 +8,33 @@
 # Needs no writable file system and no capability, and runs under any user id.
 
 FROM --platform=$BUILDPLATFORM docker.io/library/debian:bookworm-slim AS build
-# Set by the builder: amd64 or arm64. Empty in those that know of no platforms: the machine's own.
+# Set by the builder: amd64 or arm64. Empty in builders that do not know platforms: the machine's own.
 ARG TARGETARCH
 WORKDIR /source
 # The packages first: this layer stays in the cache while the sources change.
 COPY deploy/packages.sh deploy/lib.sh deploy/
 RUN deploy/packages.sh cross "${TARGETARCH:-$(dpkg --print-architecture)}" build
 COPY . .
-# A compiler cache that is mounted there serves trees in other folders, too.
+# A compiler cache that is mounted there is also valid for trees in other folders.
 ENV CCACHE_DIR=/var/cache/ccache CCACHE_BASEDIR=/source CCACHE_NOHASHDIR=1
 RUN bash -c 'source deploy/lib.sh && build_for "${TARGETARCH:-$(dpkg --print-architecture)}" quantd quantctl && \
       ln -s "$(dirname "$(dirname build/*/server/quantd)")" tree'
 RUN deploy/collect_image.sh --symbols=/symbols /image tree/server/quantd tree/client/quantctl
-# Of the bill: the version, and its date in seconds since 1970.
+# For the bill: the version, and its date in seconds since 1970.
 ARG VERSION=0.1.0
 ARG SOURCE_DATE_EPOCH=0
 RUN deploy/sbom.py --root=/image --tree=tree --version="$VERSION" --epoch="$SOURCE_DATE_EPOCH" \
       --output=/image/usr/share/sbom/quantd.spdx.json --notices=/image
 
-# The bill alone: docker build --target sbom --output=FOLDER .
+# Only the bill: docker build --target sbom --output=FOLDER .
 FROM scratch AS sbom
 COPY --from=build /image/usr/share/sbom /
 
-# What debuggers and addr2line read of both programs, by build id: docker build --target symbols --output=FOLDER .
+# What debuggers and addr2line need for both programs, by build id: docker build --target symbols --output=FOLDER .
 FROM scratch AS symbols
 COPY --from=build /symbols /
 
-# gdb beside a server that runs (deploy/monitoring/RUNBOOK.md, "Stacks"): docker build --target debug -t quantd:0.1.0-debug .
+# gdb next to a running server (deploy/monitoring/RUNBOOK.md, "Stacks"): docker build --target debug -t quantd:0.1.0-debug .
 FROM build AS debugger
 RUN deploy/packages.sh cross "${TARGETARCH:-$(dpkg --print-architecture)}" debugger
 RUN deploy/collect_image.sh /debugger /usr/bin/gdb /bin/busybox
@@ -57,7 +57,7 @@ COPY --from=packages /packages /
 
 FROM scratch AS image
 ARG VERSION=0.1.0
-# The commit, the time of it (RFC 3339), and where the sources are.
+# The commit, its time (RFC 3339), and the address of the sources.
 ARG REVISION=""
 ARG CREATED=""
 ARG SOURCE=""
@@ -69,12 +69,12 @@ LABEL org.opencontainers.image.title="quantd" \
       org.opencontainers.image.source="$SOURCE" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /image /
-# Inside a container, the port is closed to the world until someone publishes it; so listen on every interface.
+# In a container, nobody outside can reach the port until it is published; so listen on every interface.
 ENV QUANTD_LISTEN=[::]:50051 \
     QUANTD_HTTP_LISTEN=[::]:9464
 EXPOSE 50051 9464
 USER 65532:65532
 STOPSIGNAL SIGTERM
-# Asks the first address of QUANTD_LISTEN.
+# Probes the first address of QUANTD_LISTEN.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["/quantctl", "health", "--quiet"]
 ENTRYPOINT ["/quantd"]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Computes what quantctl wrote a second time and compares every value: check_tensors.py INPUT OUTPUT.safetensors
+"""Computes quantctl's output a second time and compares every value: check_tensors.py INPUT OUTPUT.safetensors
 
-INPUT: .npy or .safetensors, FLOAT. OUTPUT: UINT8 or INT8, one scale and zero point a tensor, as quantctl writes it.
+INPUT: .npy or .safetensors, FLOAT. OUTPUT: UINT8 or INT8, one scale and zero point per tensor, as quantctl writes it.
 Python's standard library only, nothing of quantd: y = clamp(round half to even(x / scale) + zero_point), the quotient
-rounded to FLOAT. Exit code 1 when a value differs.
+rounded to FLOAT. Exit code 1 if a value differs.
 """
 import array
 import ast
@@ -45,7 +45,7 @@ def read_safetensors(path):
 
 
 def one(kind, payload):
-    """The only value of a tensor that holds one."""
+    """The only value of a tensor with one element."""
     if kind == "F32":
         (value,) = floats(payload)
         return value

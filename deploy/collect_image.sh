@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Puts programs and all that they need at run time into a folder that becomes a container's root file system:
+# Puts programs and everything that they need at run time into a folder that becomes a container's root file system:
 #   collect_image.sh [--symbols=FOLDER] FOLDER PROGRAM...
-# With --symbols, the symbols that are stripped from the programs go into that folder, at the paths where debuggers look for them by
-# build id. The libraries are those that the programs name, and those that these name, at the paths where the loader looks for them. It
-# reads the files and runs none, so that it holds for programs of another architecture, too.
+# With --symbols, the symbols are removed from the programs and written into that folder, at the paths where debuggers look for them
+# by build id. The libraries are those that the programs need, and those that these need, at the paths where the loader looks for
+# them. It reads the files and runs none, so it also works with programs of another architecture.
 
 set -euo pipefail
 symbols=""
@@ -24,7 +24,7 @@ triplet_of() {
   esac
 }
 
-# take FILE: what this file needs, and what that needs.
+# take FILE: copies the libraries that this file needs, and those that they need.
 take() {
   local name path
   while read -r name; do
@@ -37,7 +37,7 @@ take() {
   done < <(needed "$1")
 }
 
-# split PROGRAM: its symbols, as /usr/lib/debug/.build-id/12/345....debug.
+# split PROGRAM: moves its symbols to /usr/lib/debug/.build-id/12/345....debug.
 split() {
   local id file
   id=$(readelf --notes --wide "$1" | sed -n 's/.*Build ID: //p')

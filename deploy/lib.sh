@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Shell functions that quickstart.sh, packages.sh and tests/run.sh share: saying what happens, showing progress of
-# long steps, and the release build. Sourced, never run. Bash, and nothing that a bare Debian lacks.
+# Shell functions that quickstart.sh, packages.sh and tests/run.sh share: messages, progress of long steps, and the
+# release build. Sourced, never run. Bash, and nothing that a bare Debian lacks.
 
 QUANTD_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 QUANTD_BUILD=$QUANTD_ROOT/build
 QUANTD_LOGS=$QUANTD_BUILD/logs
-# The core's kernels are compiled alike for the server and for the wheel: without this, ccache would keep them for each folder apart.
+# The core's kernels compile to the same for the server and for the wheel: without this, ccache would store them once for each folder.
 export CCACHE_NOHASHDIR=1
 
 step() { printf '\n==> %s\n' "$*"; }
@@ -15,9 +15,9 @@ die() {
   exit 1
 }
 
-# logged NAME PROGRESS COMMAND...: runs a long command with its output in build/logs/NAME.log and shows that it goes on.
+# logged NAME PROGRESS COMMAND...: runs a long command with its output in build/logs/NAME.log and shows its progress.
 # PROGRESS is "TOTAL REGEX": one line at each tenth of TOTAL lines that match; or "ninja": its own [n/m]; or "" for none.
-# When the command fails, the end of its log is printed and the shell ends.
+# If the command fails, the end of its log is printed and the shell ends.
 logged() {
   local name=$1 progress=$2 log=$QUANTD_LOGS/$1.log status
   shift 2
@@ -32,7 +32,7 @@ logged() {
   fi
 }
 
-# Reads a command's output and prints at most about ten lines from it. A step that writes nothing for long stays quiet.
+# Reads a command's output and prints at most about ten lines of it; nothing while a step is silent.
 show_progress() {
   awk -v name="$1" -v progress="$2" '
     BEGIN { split(progress, part, " "); total = part[1]; pattern = substr(progress, length(part[1]) + 2) }
@@ -56,8 +56,8 @@ with_lock() (
   "$@"
 )
 
-# build_tree PRESET TARGETS... [-- CMAKE_OPTIONS...]: configures build/PRESET when it is new (or its options changed) and
-# builds the targets. A tree that is up to date takes ninja's look at the files and no more. Of two for one tree the second waits.
+# build_tree PRESET TARGETS... [-- CMAKE_OPTIONS...]: configures build/PRESET if it is new (or its options changed) and builds the targets.
+# For a tree that is up to date, ninja only looks at the files. If two build one tree, the second waits.
 build_tree() { with_lock "$QUANTD_BUILD/$1.lock" build_tree_alone "$@" || exit; }
 build_tree_alone() {
   local preset=$1 targets=() options=() tree stamp start=$SECONDS
@@ -70,7 +70,7 @@ build_tree_alone() {
     note "build/$preset was made for another folder: starting it afresh"
     rm -rf "$tree"
   fi
-  # An option that an earlier run chose stays; only options that this run names decide whether to configure again.
+  # Options of an earlier run stay; only options that this run names decide whether to configure again.
   if [[ ! -f $tree/build.ninja ]] || { [[ ${#options[@]} -gt 0 ]] && [[ $(cat "$stamp" 2>/dev/null) != "${options[*]}" ]]; }; then
     logged "configure-$preset" "" cmake -S "$QUANTD_ROOT" --preset "$preset" "${options[@]}"
     echo "${options[*]}" >"$stamp"
@@ -84,7 +84,7 @@ build_tree_alone() {
   fi
 }
 
-# target_triplet ARCHITECTURE: what Debian's amd64 and arm64 are called by compilers and in the paths of libraries.
+# target_triplet ARCHITECTURE: the name of Debian's amd64 or arm64 in compilers and in the paths of libraries.
 target_triplet() {
   case $1 in
     amd64) echo x86_64-linux-gnu ;;
@@ -93,8 +93,8 @@ target_triplet() {
   esac
 }
 
-# build_for ARCHITECTURE TARGETS...: a release build for this machine's own or another architecture, whose libraries are
-# installed beside ours (packages.sh cross). The tree is build/release or build/release-ARCHITECTURE.
+# build_for ARCHITECTURE TARGETS...: a release build for this machine's own or another architecture, whose libraries are installed in
+# addition (packages.sh cross). The tree is build/release or build/release-ARCHITECTURE.
 build_for() {
   local architecture=$1 libraries
   shift

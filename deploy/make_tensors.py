@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes the two tensor files that quickstart.sh quantizes: make_tensors.py FOLDER. Python's standard library only.
 
-embeddings.npy      4096 x 768 FLOAT, as a sentence encoder gives: near-normal rows of length one, a few strong channels.
+embeddings.npy      4096 x 768 FLOAT, as from a sentence encoder: near-normal rows of length one, a few strong channels.
 layer.safetensors   a transformer's projection, weight 768 x 3072 and bias 3072, FLOAT.
-The same bytes at every run.
+Every run writes the same bytes.
 """
 import array
 import json
@@ -17,7 +17,7 @@ ROWS, COLUMNS = 4096, 768
 
 
 def little_endian(values):
-    """The values as FLOAT bytes in the byte order that both formats want."""
+    """The values as FLOAT bytes, in the byte order of both formats."""
     floats = array.array("f", values)
     if sys.byteorder == "big":
         floats.byteswap()
@@ -25,7 +25,7 @@ def little_endian(values):
 
 
 def embeddings(generator):
-    """Rows of length one; every 97th channel is eight times as strong, which is what makes real embeddings hard."""
+    """Rows of length one; every 97th channel is eight times as strong, which makes real embeddings difficult."""
     strength = [8.0 if column % 97 == 0 else 1.0 for column in range(COLUMNS)]
     for _ in range(ROWS):
         row = [generator.gauss(0.0, 1.0) * s for s in strength]
@@ -48,7 +48,7 @@ def write_safetensors(path, tensors):
         offset += len(payload)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    # The last file that is made: quickstart.sh takes its presence for both files being whole.
+    # This file is made last: when it exists, quickstart.sh knows that both are complete.
     with open(path + ".part", "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for _, payload in tensors.values():

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The one list of Debian packages that quantd needs, and the one function that installs them.
+# The only list of Debian packages that quantd needs, and the only function that installs them.
 #
-#   deploy/packages.sh install build test     installs what is missing of these groups
-#   deploy/packages.sh list build             prints the names, one a line
-#   deploy/packages.sh cross arm64 build      what it takes here to build for that architecture: its libraries beside ours
-#   source deploy/packages.sh                 gives packages_install and packages_list
+#   deploy/packages.sh install build test     installs the missing packages of these groups
+#   deploy/packages.sh list build             prints the names, one per line
+#   deploy/packages.sh cross arm64 build      what a build for that architecture needs here: its libraries in addition to ours
+#   source deploy/packages.sh                 defines packages_install and packages_list
 #
-# Works on Debian 12 and 13, as root without sudo or as a user with it. When nothing is missing it takes a
-# fraction of a second and touches neither apt nor the network.
+# Works on Debian 12 and 13, as root without sudo or as a user with it. If nothing is missing it takes a fraction of a
+# second and uses neither apt nor the network.
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -82,7 +82,7 @@ packages_list() {
   packages_table | awk -v groups=" $* " 'index(groups, " " $1 " ") { print $2 }' | sort -u
 }
 
-# Of the groups in the arguments, the packages that this machine lacks.
+# The packages of the groups in the arguments that this machine lacks.
 packages_missing() {
   local package command installed
   installed=" $(dpkg-query --show --showformat='${db:Status-Status} ${Package}\n' 2>/dev/null |
@@ -105,8 +105,8 @@ as_root() {
   fi
 }
 
-# A fresh machine runs an apt of its own at boot. DPkg::Lock::Timeout waits for dpkg's lock only, not for those of the
-# lists and of the archives: so apt is asked again as long as somebody else has one, for PACKAGES_WAIT seconds at most.
+# A fresh machine runs apt by itself at boot. DPkg::Lock::Timeout waits only for dpkg's lock, not for those of the lists and of the
+# archives: so apt is called again as long as another process has one, for at most PACKAGES_WAIT seconds.
 packages_apt() {
   local said deadline=$((SECONDS + ${PACKAGES_WAIT:-600})) told=false status=0
   said=$(mktemp)
@@ -137,8 +137,8 @@ packages_install() {
   logged apt-install "$((2 * count)) ^(Unpacking|Setting up) " packages_apt install --no-install-recommends "${missing[@]}"
 }
 
-# packages_cross ARCHITECTURE GROUPS...: of these groups, what is linked (-dev) for that architecture and all others, the
-# tools, for this machine's own; and the compiler. For this machine's own architecture the same as packages_install.
+# packages_cross ARCHITECTURE GROUPS...: of these groups, the packages to link with (-dev) for that architecture and all others, the tools,
+# for this machine's own; and the compiler. For this machine's own architecture it is packages_install.
 packages_cross() {
   local architecture=$1 package
   local wanted=()

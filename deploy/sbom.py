@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The bill of materials of a folder that collect_image.sh has made, as SPDX 2.3 in JSON.
 
-Made from what is there and from what ninja read to build it, not from a list: every file with its sums and the Debian package that
-it is of; what each program and library names as needed; and the packages of every header, archive and tool that went into the
-programs. The same inputs give the same bytes.
+It is made from the files that exist and from what ninja read to build them, not from a list: every file with its checksums and its
+Debian package; the libraries that each program and library needs; and the packages of every header, archive and tool that went into
+the programs. The same inputs give the same bytes.
 
     sbom.py --root=FOLDER --tree=build/release --version=0.1.0 --output=FILE [--epoch=SECONDS] [--notices=FOLDER]
 
---notices also writes, of every package in it, the copyright file and the entry of dpkg's status, where scanners look for them.
+--notices also writes the copyright file and dpkg's status of every package in it, where scanners look for them.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import uuid
 
-# Licences as Debian's copyright files call them, where SPDX has another name; the rest is looked up as it is.
+# Debian's names of licences for which SPDX has another name; the others are looked up unchanged.
 LICENCES = {
     "apache-2": "Apache-2.0", "apache-2.0": "Apache-2.0", "artistic": "Artistic-1.0-Perl", "bsd-2-clause": "BSD-2-Clause",
     "bsd-3-clause": "BSD-3-Clause", "bsl-1.0": "BSL-1.0", "cc0-1.0": "CC0-1.0", "curl": "curl", "expat": "MIT",
@@ -31,7 +31,7 @@ LICENCES = {
     "bsd-3-clause~google": "BSD-3-Clause", "bsd-3-google": "BSD-3-Clause", "lgpl-3": "LGPL-3.0-only", "lgpl-3+": "LGPL-3.0-or-later",
     "mit": "MIT", "mpl-2.0": "MPL-2.0", "zlib": "Zlib",
 }  # fmt: skip
-# Of runtime libraries whose copyright files are for people only, by source package.
+# The licences of runtime libraries whose copyright files only people can read, by source package.
 LICENCES_OF_SOURCES = {"c-ares": "MIT", "glibc": "LGPL-2.1-or-later", "gcc": "GPL-3.0-or-later WITH GCC-exception-3.1"}
 UNKNOWN = "NOASSERTION"
 NOTICES = ("/usr/share/doc/", "/usr/share/common-licenses/", "/var/lib/dpkg/")
@@ -47,8 +47,8 @@ def output_of(*command, okay=(0,)):
 
 
 def owners_of(paths):
-    """{path: package:architecture}, of those paths that a package has. /lib and /usr/lib are the same place, and packages say
-    either; a link may be made at installation, and its target is the package's."""
+    """{path: package:architecture} for those paths that belong to a package. /lib and /usr/lib are the same place, and packages use
+    either name; a link may be made at installation, and then its target belongs to the package."""
     wanted = {}
     for path in map(str, paths):
         for form in (path, os.path.realpath(path)):
@@ -75,7 +75,7 @@ def packages_of(names):
 
 
 def needed_by(path):
-    """The names of the libraries that an ELF file asks for; None when it is not an ELF file."""
+    """The names of the libraries that an ELF file needs; None if it is not an ELF file."""
     with open(path, "rb") as file:
         if file.read(4) != b"\x7fELF":
             return None
@@ -98,7 +98,7 @@ def copyright_file(package):
 
 
 def licence_of(package):
-    """Of the paragraph `Files: *` of a copyright file that machines can read."""
+    """The licence in the paragraph `Files: *` of a machine-readable copyright file."""
     source = re.sub(r"-\d+$", "", package.source)
     if package.name.startswith("lib") and source in LICENCES_OF_SOURCES:
         return LICENCES_OF_SOURCES[source]
@@ -209,7 +209,7 @@ class Bill:
                 for one, relation, other in sorted(self.relations)
             ],
         }  # fmt: skip
-        # A name that is this content's alone, and the same for the same content.
+        # A name that only this content has, and that is the same for the same content.
         content = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
         document["documentNamespace"] = f"https://spdx.org/spdxdocs/{name}-{uuid.uuid5(uuid.NAMESPACE_URL, content)}"
         return document
@@ -223,10 +223,10 @@ def make(root, tree, version, epoch, output, notices):
     def present():
         return sorted(path for path in root.rglob("*") if path.is_file() and not path.is_symlink() and path.resolve() not in skipped)
 
-    # Whose copies the notices are, their names say.
+    # The names of the notices say whose they are.
     libraries = {path: needed_by(path) for path in present() if not inside(path).startswith(NOTICES)}
     owners = owners_of(inside(path) for path in libraries if path.parent != root)
-    owners["/etc/ssl/certs/ca-certificates.crt"] = "ca-certificates"  # which makes it when it is installed
+    owners["/etc/ssl/certs/ca-certificates.crt"] = "ca-certificates"  # it makes this when it is installed
     unknown = [inside(path) for path, names in libraries.items() if names is not None and path.parent != root and inside(path) not in owners]
     if unknown:
         sys.exit(f"sbom.py: no Debian package has {', '.join(unknown)}")
@@ -237,7 +237,7 @@ def make(root, tree, version, epoch, output, notices):
     if notices:
         write_notices(here, notices, [packages[name] for name in sorted(here_too)])
 
-    # That of the libraries: data such as nsswitch.conf comes from the machine that builds, which may be another one.
+    # The distribution of the libraries: data such as nsswitch.conf comes from the building machine, which may be a different one.
     linked = {owners[inside(path)] for path, needs in libraries.items() if needs is not None and inside(path) in owners}
     architecture = sorted({packages[name].architecture for name in linked})
     bill = Bill()

@@ -1,11 +1,11 @@
-# PkgConfig::grpcpp: gRPC's C++ library, from pkg-config, because not every package of it has a CMake configuration. Included
-# by this folder and by the installed client's configuration. pkg-config is asked once: pkg_check_modules asks a dozen times,
-# and every time it takes two seconds to follow what gRPC requires.
+# PkgConfig::grpcpp: gRPC's C++ library, from pkg-config, because not every package of it has a CMake configuration. Included by
+# this folder and by the installed client's configuration. pkg-config is called once: pkg_check_modules calls it a dozen times,
+# and each time it takes two seconds to follow gRPC's dependencies.
 if(TARGET PkgConfig::grpcpp)
   return()
 endif()
 find_package(PkgConfig REQUIRED)
-# Where pkg_check_modules would look, too.
+# pkg_check_modules would search this folder, too.
 set(quantd_paths $ENV{PKG_CONFIG_PATH})
 foreach(prefix IN LISTS CMAKE_PREFIX_PATH)
   list(APPEND quantd_paths ${prefix}/lib/pkgconfig ${prefix}/share/pkgconfig)
@@ -21,7 +21,7 @@ if(quantd_grpcpp_failed)
   message(FATAL_ERROR "gRPC's C++ library is not installed (libgrpc++-dev): ${quantd_grpcpp_error}")
 endif()
 separate_arguments(quantd_grpcpp UNIX_COMMAND "${quantd_grpcpp}")
-# Of a library that is named more than once the last place counts: static ones come after those that need them.
+# If a library is named several times, the last place counts: static libraries come after those that need them.
 list(REVERSE quantd_grpcpp)
 list(REMOVE_DUPLICATES quantd_grpcpp)
 list(REVERSE quantd_grpcpp)

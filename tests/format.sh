@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Formats and lints what git tracks and what is new, in every language.
+# Formats and lints the files that git tracks, and new ones, in every language.
 #
-#   tests/format.sh                      rewrites what a formatter would, and says what has to be mended by hand
+#   tests/format.sh                      rewrites what a formatter would rewrite, and reports what has to be fixed by hand
 #   tests/format.sh --check              rewrites nothing
 #   tests/format.sh [--check] cpp shell  these languages only
 #
-# Ends with 1 when something is left to mend. A language whose tool this machine lacks is named in a line and left out; one that was
-# asked for by name has failed then, so that a suite cannot pass without having looked.
+# Ends with 1 if something is left to fix. If this machine lacks a language's tool, a line says so and the language is left out; but if it
+# was named on the command line it fails, so that a suite cannot pass without having looked.
 
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../deploy/lib.sh"
 cd "$QUANTD_ROOT" || exit 1
-# What suites format and proto install.
+# Tools that the suites format and proto install.
 PATH=$QUANTD_BUILD/format/bin:$QUANTD_BUILD/buf/node_modules/.bin:$PATH
 
 languages=(cpp java python shell proto go rust javascript english)
@@ -32,7 +32,7 @@ if $checking; then
   gofmt=(gofmt -d) rustfmt=(rustfmt --check)
 fi
 
-# each PATTERNS... -- COMMAND...: the command with the files of these patterns.
+# each PATTERNS... -- COMMAND...: runs the command with the files of these patterns.
 each() {
   local patterns=() file files=()
   while [[ $1 != -- ]]; do patterns+=("$1") && shift; done
@@ -43,7 +43,7 @@ each() {
   "$@" "${files[@]}"
 }
 
-# A line a language: needs COMMAND and where it comes from, then what is done.
+# One line per language: its tool, where that comes from, and the command.
 needs() {
   missing=
   command -v "$1" >/dev/null || missing="no $1 ($2)"
@@ -72,7 +72,7 @@ format_go() {
 format_rust() {
   needs rustfmt "it comes with rustup" && each 'client/rust/*.rs' -- "${rustfmt[@]}" --edition=2021 --config-path=client/rust
 }
-# TypeScript is read by its compiler, in suite clients.
+# The compiler reads TypeScript, in suite clients.
 format_javascript() {
   needs node "deploy/packages.sh install clients" && each '*.mjs' -- node_reads
 }
@@ -80,10 +80,10 @@ node_reads() {
   local file
   for file in "$@"; do node --check "$file" || return; done
 }
-# What users and newcomers read. reflection.proto is gRPC's.
+# Text for users and newcomers. reflection.proto is gRPC's.
 format_english() {
-  needs python3 "deploy/packages.sh install test" && each '*.md' '*.proto' 'client/**/*.'{cc,h,py,go,rs,java,ts} 'core/*.'{cc,h} 'server/*.'{cc,h} \
-    ':!proto/grpc' ':!*/tests/*' ':!*/test/*' ':!*_test.go' ':!client/go/quantdv1' -- python3 tests/suites/english.py
+  needs python3 "deploy/packages.sh install test" && each '*.md' '*.proto' 'client/**/*.'{cc,h,py,go,rs,java,ts} '*.'{cc,h,py} \
+    ':!proto/grpc' ':!client/go/quantdv1' ':!tests/suites/english.py' -- python3 tests/suites/english.py
 }
 
 for language in "${chosen[@]:-${languages[@]}}"; do

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Do the tests notice? Changes one place of a room's code at a time, builds the room's tests and runs them: a change that they pass
-has survived, and is a test that is missing, or code that is.
+"""Do the tests notice changes? Changes one place of a room's code at a time, builds the room's tests and runs them: a change with which they pass
+has survived, and shows that a test is missing, or that code is superfluous.
 
-  python3 tests/mutate.py server/wire                   30 changes, and what survived
+  python3 tests/mutate.py server/wire                   30 changes, and the survivors
   python3 tests/mutate.py server/wire --count=10 --seed=7 --least=95
-  python3 tests/mutate.py core/src                      drawn over all rooms of it, each judged by the tests of its own
+  python3 tests/mutate.py core/src                      changes in all of its rooms, each judged by the tests of its own
   python3 tests/mutate.py --list                        the rooms, with their tests
 
-Works in a checkout of its own, of HEAD or of --at=COMMIT, under build/mutation; the working tree is not touched. Exits with 1 when
-less than --least percent were killed. The seed is printed: the same seed makes the same changes. What is compiled only for other
+Works in a checkout of its own, of HEAD or of --at=COMMIT, under build/mutation; the working tree is not touched. Exits with 1 if
+less than --least percent were noticed. The seed is printed: the same seed makes the same changes. Code that is compiled only for other
 CPUs, and for AVX-512, which this one may not have, is not changed.
 
-What only a whole server shows is noticed by files of tests/e2e: they run last, with the changed binary and the Python that
-./tests/run.sh e2e has made. A failure of theirs counts when it comes a second time.
+Effects that only a whole server shows are noticed by files of tests/e2e: these run last, with the changed binary and the Python that
+./tests/run.sh e2e has made. Their failures count if they occur a second time.
 """
 
 import argparse
@@ -31,10 +31,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "mutation"
 TREE = FOLDER / "tree"
 BUILD = TREE / "build" / "release"  # as in any checkout: ccache knows these paths, and tests/e2e looks there
-PYTHON = ROOT / "build" / "venv" / "bin" / "python"  # the suites'
-ENVIRONMENT = {**os.environ, "CCACHE_READONLY": "1"}  # what was is found again, changes are not kept
+PYTHON = ROOT / "build" / "venv" / "bin" / "python"  # that of the suites
+ENVIRONMENT = {**os.environ, "CCACHE_READONLY": "1"}  # old objects are found again, those of changes are not kept
 
-# Room: the executables that must notice, and files of tests/e2e, which run side by side.
+# Room: the executables that must notice, and files of tests/e2e, which run in parallel.
 OPERATIONS = ["core_operations_test", "core_oracle_test"]
 CALLS = "stream drain admission timing metrics parameters logs traces shared_memory calibrate calibrate_hostile"
 SERVER = "access admission http log mailbox memory metrics net options process regions services stored_parameters trace transport"
@@ -60,7 +60,7 @@ ROOMS = {
 }
 ROOMS["core/src"] = list(dict.fromkeys(test for room, tests in ROOMS.items() if room.startswith("core/") for test in tests))
 
-# What is looked for in a line, and what stands there instead. Spaces keep templates and pointers out.
+# The texts to look for in a line, and their replacements. Spaces exclude templates and pointers.
 SWAPS = [
     (r" < ", " <= "),
     (r" <= ", " < "),
@@ -93,18 +93,18 @@ SWAPS = [
 ]
 LEFT_OUT = re.compile(r"^\s*(//|#|static_assert|using |namespace |template|friend |assert\(|DCHECK|\}|public:|private:)|LOG\(|std::abort|operator")
 
-# Lines that no test can notice a change of: room that is asked for early, a function without a body. Left out one by one as
-# their turn comes, so that they do not move what a seed makes of the others.
+# Lines whose change no test can notice: memory that is reserved early, a function without a body. They are skipped one by one when their
+# turn comes, so that they do not change what a seed makes of the others.
 NO_DIFFERENCE = re.compile(r"\breserve\(|\bvirtual .* = 0;")
 
-# Conditions of the preprocessor that hold here, and that do not; all others may.
+# Conditions of the preprocessor that are true here, and those that are false; all others may be either.
 HOLDS = re.compile(r"HWY_ARCH_X86|== HWY_AVX2|__x86_64__")
 FAILS = re.compile(r"HWY_AVX3|HWY_NEON|__aarch64__|QUANTD_TSAN")
 
 
 def compiled(lines):
-    """For each line whether it is, here."""
-    blocks, found = [], []  # of each block whether its branch is, and whether one before it was
+    """For each line, whether it is compiled here."""
+    blocks, found = [], []  # for each block, whether its branch is compiled, and whether one before it was
     for line in lines:
         if re.match(r"#\s*if", line):
             blocks.append((not FAILS.search(line), bool(HOLDS.search(line))))
@@ -118,7 +118,7 @@ def compiled(lines):
 
 
 def changes(path):
-    """(path, line, new line) for every change that this file could have."""
+    """(path, line, new line) for every possible change of this file."""
     found = []
     lines = path.read_text().split("\n")
     for number, (line, here) in enumerate(zip(lines, compiled(lines))):
@@ -137,7 +137,7 @@ def changes(path):
 
 
 def run(command, seconds):
-    """Whether it ended well within so many seconds. What it started ends with it."""
+    """Whether it succeeded within `seconds`. Everything that it started ends with it."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(command, cwd=TREE, env=ENVIRONMENT, start_new_session=True, **quiet)
     try:
@@ -191,7 +191,7 @@ def prepare(tests, commit):
 
 
 def judge(path, tests):
-    """What the tests of the room that a changed file is in make of it: "killed", "survived", or "unbuilt"."""
+    """The verdict of the tests of the changed file's room: "killed", "survived", or "unbuilt"."""
     room = max((room for room in ROOMS if path.is_relative_to(TREE / room)), key=len)
     own = [(test, took) for test, took in tests if test in ROOMS[room]]
     if not build(own[0][0]):

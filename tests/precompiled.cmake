@@ -1,8 +1,7 @@
-# What nearly every test includes, parsed once: that is half of the time that a test takes to compile. A build under a
-# sanitizer does the same for the product's libraries, which otherwise compile as they do for users: there a forgotten
-# #include shows.
-# Most of a test is GoogleTest's macros, and optimizing them was most of its compilation (-Wno-cpp: glibc warns that without it no
-# copy is checked). The core's tests compute much themselves, also under an emulator.
+# The headers that nearly every test includes, parsed once: that is half of the time to compile a test. A sanitizer's build does the same
+# for the product's libraries; otherwise these compile as for users, where a forgotten #include shows. Most of a test is GoogleTest's
+# macros, and optimizing them took most of the time (-Wno-cpp: glibc warns that without optimization no copy is checked). The core's tests
+# compute much themselves, also under an emulator.
 set(tests_options -O0 -g0 -Wno-cpp $<$<STREQUAL:${QUANTD_SANITIZE},address>:-fno-sanitize=undefined>)
 set(core_tests_options -O1 $<$<STREQUAL:${QUANTD_SANITIZE},address>:-fno-sanitize=undefined>)
 add_executable(precompiled_for_tests EXCLUDE_FROM_ALL precompiled.cc)
@@ -22,7 +21,7 @@ foreach(kind tests core_tests)
   target_precompile_headers(precompiled_for_${kind} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 endforeach()
 
-# ccache keeps what uses precompiled headers, and them, if told that their time stamps and macros do not matter.
+# ccache caches objects with precompiled headers, and these, only if time stamps and macros are ignored.
 function(precompiled_launcher target)
   if(CCACHE)
     set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CCACHE}")
@@ -54,7 +53,7 @@ function(precompiled_headers directory)
       continue()
     endif()
     precompiled_launcher(${target})
-    # With precompiled headers g++ 12 sees copies past the end in "a" + std::string(n, 'b').
+    # With precompiled headers, g++ 12 reports copies past the end in "a" + std::string(n, 'b').
     target_compile_options(${target} PRIVATE
       $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds> $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
       $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)

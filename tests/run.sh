@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs the test suites and ends with one line: N passed, N failed.
 #
-#   ./tests/run.sh                 every suite that the table below does not call long
+#   ./tests/run.sh                 every suite that is not long in the table below
 #   ./tests/run.sh unit e2e        these suites
-#   ./tests/run.sh --all           the long ones, too
-#   ./tests/run.sh --changed[=REV] those that a change since REV (HEAD) can break, by tests/suites/changed.py; the long ones with --all
-#   ./tests/run.sh --list          what there is
+#   ./tests/run.sh --all           the long ones as well
+#   ./tests/run.sh --changed[=REV] those that a change since REV (HEAD) can break, by tests/suites/changed.py; long ones only with --all
+#   ./tests/run.sh --list          lists the suites
 #
-# Results lie in build/results, logs in build/logs. tests/suites/README.md says how to add a suite.
+# Results are in build/results, logs in build/logs. tests/suites/README.md says how to add a suite.
 
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -16,8 +16,8 @@ source "$here/suites/lib.sh"
 cd "$QUANTD_ROOT" || exit 1
 
 # In the order in which they run: quick checks of the text first. A suite is tests/suites/NAME.sh.
-#   when: default, or long (only by name or with --all)    tree: release, or - when the suite builds what it needs
-#   groups: of deploy/packages.sh    cpu: minutes of one CPU from nothing, its own tree with it, that of release not
+#   when: default, or long (only by name or with --all)    tree: release, or - if the suite builds what it needs
+#   groups: of deploy/packages.sh    cpu: minutes of one CPU from scratch, including its own tree, but not release
 suites_table() {
   cat <<'TABLE'
 arrows       default  -        test                 1    include arrows, coroutine dialect, file lengths, a README in every room, what documents name
@@ -77,7 +77,7 @@ if [[ ${#chosen[@]} -eq 0 ]]; then
   done
 fi
 
-# What a reader wants to know before it begins.
+# What a reader wants to know first.
 minutes=0 release_needed=false
 for suite in "${chosen[@]}"; do
   minutes=$((minutes + $(column "$suite" 5)))
@@ -91,7 +91,7 @@ rm -rf "$RESULTS"
 mkdir -p "$RESULTS" "$QUANTD_LOGS"
 preparations=() builds=
 
-# The last thing that this script does, however it ends: the sums, and the one line.
+# The end of this script, however it ends: the sums, and the one line.
 summary() {
   local status=$? passed failed
   trap - EXIT
@@ -116,17 +116,17 @@ trap 'exit 130' INT TERM
 
 mapfile -t package_groups < <(for suite in "${chosen[@]}"; do column "$suite" 4 | tr ',' '\n'; done | sort -u)
 packages_install "${package_groups[@]}"
-# Clients are tried with a name, too, and the root that debootstrap makes has no /etc/hosts.
+# Clients are also tested with a name, and the root that debootstrap makes has no /etc/hosts.
 getent hosts localhost >/dev/null || {
   note "localhost has no address here: adding it to /etc/hosts"
   echo "127.0.0.1 localhost" | as_root tee -a /etc/hosts >/dev/null
 }
-# From here on only what was declared is there: no other program of the machine, no Python package of it.
+# From here on only declared programs are available: no other program of the machine, and no Python package of it.
 unset PYTHONPATH PYTHONHOME PYTHONSTARTUP
 export PYTHONNOUSERSITE=1
 declare_programs "${package_groups[@]}" || die "the folders of declared programs could not be made"
 
-# Downloads (Python packages, buf, arm64 libraries) go on while the compiler works; each suite waits for its own.
+# Downloads (Python packages, buf, arm64 libraries) continue while the compiler works; each suite waits for its own.
 for suite in "${chosen[@]}"; do
   suite_call "$suite" prepare >"$QUANTD_LOGS/prepare-$suite.log" 2>&1 &
   preparations+=($!)
@@ -137,10 +137,10 @@ if $release_needed; then
   (PATH=$(declared_path build test) && build_tree release all -- -DQUANTD_BUILD_TESTS=ON) || RESULT_SUITE=build fail "build/release" "does not build"
 fi
 
-# The trees of later suites are compiled meanwhile, by cores that nobody else wants: most tests wait for something else. On a machine
-# that is busy such cores are few. So a suite whose turn has come compiles what is left of its tree itself, and the later ones go on
-# after that.
-building=$QUANTD_BUILD/building # whose tree it is: an index
+# Meanwhile the trees of later suites are compiled on cores that nobody else uses: most tests wait for something else. On a busy
+# machine there are few such cores. Therefore a suite whose turn has come compiles the rest of its tree itself, and the later
+# ones continue afterwards.
+building=$QUANTD_BUILD/building # the index of the tree's suite
 start_builds() {
   set -m
   {

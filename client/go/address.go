@@ -11,10 +11,10 @@ import (
 
 const defaultPort = "50051"
 
-// dnsScheme is "dns:", with the name server that is asked where one is given.
+// dnsScheme is "dns:", followed by the name server to use if one is given.
 var dnsScheme = regexp.MustCompile(`^dns:(//[^/]*/)?`)
 
-// targetOf is the target, in gRPC's sense, of an address as users write it.
+// targetOf converts an address as users write it to a gRPC target.
 func targetOf(address string) (string, error) {
 	if address == "" {
 		address = os.Getenv("QUANTD_ADDRESS")
@@ -65,7 +65,7 @@ func withPort(host, address string) (string, error) {
 	return name + ":" + port, nil
 }
 
-// isLocal tells whether a target is this machine itself, so that nobody else can listen.
+// isLocal tells whether a target is this machine itself, where nobody else can listen.
 func isLocal(target string) bool {
 	if strings.HasPrefix(target, "unix:") || strings.HasPrefix(target, "unix-abstract:") {
 		return true

@@ -89,7 +89,7 @@ func TestMicroscaling(t *testing.T) {
 	}
 }
 
-// FLOAT16 and BFLOAT16 come back as what the values are: these have few bits.
+// FLOAT16 and BFLOAT16 come back exactly: the values have few bits.
 func TestHalves(t *testing.T) {
 	client, ctx := shared(t), patience(t)
 	for _, output := range []quantdv1.DataType{quantdv1.DataType_DATA_TYPE_FLOAT16, quantdv1.DataType_DATA_TYPE_BFLOAT16} {
@@ -200,7 +200,7 @@ func TestHealthAndInfo(t *testing.T) {
 	}
 }
 
-// 8 MiB of FLOAT, and as much back: gRPC's own limit is 4.
+// 8 MiB of FLOAT in each direction: gRPC's own limit is 4.
 func TestLargeMessages(t *testing.T) {
 	client, ctx := shared(t), patience(t)
 	x := make([]float32, 2<<20)
@@ -221,7 +221,7 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// Items of very different sizes, a bad one among them; the answers are told by their ids alone.
+// Items of very different sizes, and a bad one; only their ids tell which answer belongs to which.
 func TestStream(t *testing.T) {
 	client, ctx := shared(t), patience(t)
 	stream, err := client.Stream(ctx)
@@ -237,7 +237,7 @@ func TestStream(t *testing.T) {
 			}
 			item := &quantdv1.StreamRequest{Id: uint64(i), Request: &quantdv1.StreamRequest_DynamicQuantize{DynamicQuantize: request}}
 			if stream.Send(item) != nil {
-				return // Recv says why
+				return // Recv returns the reason
 			}
 		}
 		stream.CloseSend()
@@ -307,7 +307,7 @@ func TestDeadlinesAndCancelledCalls(t *testing.T) {
 	}
 	cancel()
 	for i := 0; i < cap(ended); i++ {
-		if err := <-ended; err != nil { // one that was over first is right, too
+		if err := <-ended; err != nil { // it may have ended before, which is right, too
 			failure(t, err, codes.Canceled)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"example.com/quantd/client/go/quantdv1"
 )
 
-// Bytes of messages that came, as they came and as they were seen.
+// The sizes of received messages, on the wire and decompressed.
 type received struct {
 	compressed, plain atomic.Int64
 }
@@ -28,7 +28,7 @@ func (r *received) HandleRPC(_ context.Context, event stats.RPCStats) {
 	}
 }
 
-// Of a server that compresses answers, and of one that does so for a call that asks for it: a client sees the same answer.
+// From a server that compresses answers, and from one that does so for a call that asks for it: the client sees the same answer.
 func TestCompressedAnswers(t *testing.T) {
 	ctx := patience(t)
 	request := &quantdv1.DequantizeRequest{X: FromUint8s(bytes.Repeat([]byte("quantize"), 10000), 80000), Scale: FromFloat32s([]float32{0.5})}

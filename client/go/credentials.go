@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// credentialsFromEnvironment is nil where no variable asks for TLS.
+// credentialsFromEnvironment returns nil if no variable asks for TLS.
 func credentialsFromEnvironment() (credentials.TransportCredentials, error) {
 	ca, cert, key := os.Getenv("QUANTD_TLS_CA"), os.Getenv("QUANTD_TLS_CERT"), os.Getenv("QUANTD_TLS_KEY")
 	if ca == "" && cert == "" && key == "" {
@@ -51,7 +51,7 @@ func credentialsFromEnvironment() (credentials.TransportCredentials, error) {
 // tokenFile adds "authorization: Bearer TOKEN" to every call.
 type tokenFile struct {
 	path     string
-	anywhere bool // also without TLS: to this machine itself
+	anywhere bool // also without TLS: then to this machine only
 
 	mutex   sync.Mutex
 	changed time.Time
@@ -59,7 +59,7 @@ type tokenFile struct {
 	token   string
 }
 
-// read returns the token. A file that is missing or has no token, perhaps because it is being replaced, leaves the last one.
+// read returns the token. If the file is missing or has no token, perhaps because it is being replaced, the last token stays.
 func (t *tokenFile) read() (string, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -23,7 +23,7 @@ type elementType struct {
 	kind kind
 }
 
-// A test holds this table to the contract: a data type that is missing here fails it.
+// A test compares this table with the contract: it fails if a data type is missing here.
 var elementTypes = map[quantdv1.DataType]elementType{
 	quantdv1.DataType_DATA_TYPE_FLOAT:          {32, floatingPoint},
 	quantdv1.DataType_DATA_TYPE_UINT8:          {8, unsignedInteger},
@@ -56,12 +56,12 @@ func elementTypeOf(dataType quantdv1.DataType) (elementType, error) {
 	return element, nil
 }
 
-// bytesOf is the number of bytes that so many elements take; the last one may have bits to spare.
+// bytesOf is the number of bytes of this many elements; the last byte may have unused bits.
 func (element elementType) bytesOf(count int64) int64 {
 	return count/8*element.bits + (count%8*element.bits+7)/8
 }
 
-// code tells whether an element is a code of at most 8 bits of the given kinds, which is what a byte can hold.
+// code tells whether an element is a code of at most 8 bits of the given kinds, so that a byte can hold it.
 func (element elementType) code(kinds ...kind) bool {
 	for _, kind := range kinds {
 		if element.kind == kind {
@@ -71,7 +71,7 @@ func (element elementType) code(kinds ...kind) bool {
 	return false
 }
 
-// integers are the least and the greatest code, as integers of the element's width.
+// integers returns the least and the greatest code, as integers of the element's width.
 func (element elementType) integers() (least, most int) {
 	if element.kind == signedInteger {
 		return -1 << (element.bits - 1), 1<<(element.bits-1) - 1

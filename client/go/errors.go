@@ -13,27 +13,27 @@ import (
 	"example.com/quantd/client/go/quantdv1"
 )
 
-// Error is what the server says about a call that failed.
+// Error describes a call that failed.
 type Error struct {
 	Code    codes.Code
 	Message string
 	// The fields of the request that are wrong, such as "scale".
 	Fields []*quantdv1.FieldViolation
-	// A word for programs, such as "INVALID_ARGUMENT" or "QUEUE_FULL"; "" when the error is not the server's.
+	// A word for programs, such as "INVALID_ARGUMENT" or "QUEUE_FULL"; "" if the error is not the server's.
 	Reason string
-	// When to try again; 0 when the server does not say.
+	// When to try again; 0 if the server does not say.
 	RetryAfter time.Duration
 
 	cause error
 }
 
-// Error is the message after the code.
+// Error returns the code and the message.
 func (e *Error) Error() string { return fmt.Sprintf("quantd: %s: %s", e.Code, e.Message) }
 
-// Unwrap is the error that FromError was given; nil for an item of a stream.
+// Unwrap returns the error that FromError was given; nil for an item of a stream.
 func (e *Error) Unwrap() error { return e.cause }
 
-// FromError reads what a call returned, wrapped or not. False where that is no status of gRPC.
+// FromError reads the error of a call, wrapped or not. It returns false if that has no gRPC status.
 func FromError(err error) (*Error, bool) {
 	var with interface{ GRPCStatus() *status.Status }
 	if err == nil || !errors.As(err, &with) {
@@ -42,7 +42,7 @@ func FromError(err error) (*Error, bool) {
 	from := with.GRPCStatus()
 	result := &Error{Code: from.Code(), Message: from.Message(), cause: err}
 	if from.Code() == codes.Canceled && strings.HasPrefix(from.Message(), "stream terminated by RST_STREAM") {
-		// A server or proxy that dropped the call, such as one that stops: nobody here cancelled it.
+		// A server or proxy that drops calls, for example when it stops: the user has not cancelled the call.
 		result.Code = codes.Unavailable
 	}
 	for _, detail := range from.Details() {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# generate.sh FOLDER: the generated code of the contract, with protoc (Debian 12's and 13's is 3.21.12) and the two plugins below.
+# generate.sh FOLDER: generates code from the contract, with protoc (Debian 12's and 13's is 3.21.12) and the two plugins below.
 # `go generate` writes it into quantdv1; a test writes it elsewhere and compares.
 set -eu
 output=$(mkdir -p "$1" && cd "$1" && pwd)

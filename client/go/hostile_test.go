@@ -15,16 +15,16 @@ import (
 
 func TestMessageOverTheLimit(t *testing.T) {
 	client := dial(t, start(t, "--max_message_bytes=1048576").address)
-	for _, elements := range []int{1 << 18, 4 << 20} { // just over, and far over, which is still on its way when it is refused
+	for _, elements := range []int{1 << 18, 4 << 20} { // just over, and so far over that it is refused while it is being sent
 		x := FromFloat32s(make([]float32, elements), int64(elements))
 		_, err := client.DynamicQuantize(patience(t), &quantdv1.DynamicQuantizeRequest{X: x})
 		failure(t, err, codes.ResourceExhausted)
 	}
-	// An answer over the limit: 200,000 bytes in, four times that out, and once more.
+	// An answer over the limit: a request of 200,000 bytes, and four times that as the answer, twice.
 	_, err := client.Dequantize(patience(t), &quantdv1.DequantizeRequest{
 		X: FromInt8s(make([]int8, 300_000), 300_000), Scale: FromFloat32s([]float32{1})})
 	failure(t, err, codes.ResourceExhausted)
-	// The connection is as good as before.
+	// The connection still works.
 	if _, err := client.GetServerInfo(patience(t), &quantdv1.GetServerInfoRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestServerGoneWhileCallsAreInFlight(t *testing.T) {
 	failure(t, err, codes.Unavailable)
 }
 
-// A client that was made before its server, and one whose server was replaced, needs no other client.
+// A client that was made before its server, or whose server was replaced, still works.
 func TestAnotherServerAtTheAddress(t *testing.T) {
 	first := start(t)
 	client, ctx := dial(t, first.address), patience(t)
@@ -96,7 +96,7 @@ func TestAnotherServerAtTheAddress(t *testing.T) {
 	}
 }
 
-// A server that is full says when to come back. Without retries, so that the client's user sees it.
+// A full server says when to try again. Without retries, so that the test sees it.
 func TestFullServer(t *testing.T) {
 	running := start(t, "--max_inflight_requests=1", "--max_queued_requests=1")
 	client := dial(t, running.address, grpc.WithDisableRetry())
@@ -107,7 +107,7 @@ func TestFullServer(t *testing.T) {
 			x := FromFloat32s(make([]float32, 1<<20), 1<<20)
 			for ctx.Err() == nil {
 				_, err := client.DynamicQuantize(ctx, &quantdv1.DynamicQuantizeRequest{X: x})
-				// A slow machine has other reasons for an end; they say so.
+				// On a slow machine the stream may end for other reasons; the errors say so.
 				if result, ok := FromError(err); ok && result.Code == codes.Unavailable && result.Reason != "" {
 					refused <- result
 					return

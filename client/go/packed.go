@@ -26,8 +26,8 @@ func FromUint2s(values []uint8, shape ...int64) (*quantdv1.Tensor, error) {
 	return pack(quantdv1.DataType_DATA_TYPE_UINT2, values, shape)
 }
 
-// FromCodes packs the codes of a floating-point type of at most 8 bits (FLOAT8E4M3FN, FLOAT6E2M3, FLOAT4E2M1 and their like), one per element
-// of the slice, as Uint8s returns them. A code is the bits of an element, not its value.
+// FromCodes packs the codes of a floating-point type of at most 8 bits (such as FLOAT8E4M3FN, FLOAT6E2M3, FLOAT4E2M1), one per element of
+// the slice, as Uint8s returns them. A code is the bits of an element, not its value.
 func FromCodes(dataType quantdv1.DataType, codes []uint8, shape ...int64) (*quantdv1.Tensor, error) {
 	element, err := elementTypeOf(dataType)
 	if err != nil {
@@ -39,7 +39,7 @@ func FromCodes(dataType quantdv1.DataType, codes []uint8, shape ...int64) (*quan
 	return pack(dataType, codes, shape)
 }
 
-// pack puts the first element into the lowest bits; a tensor's last byte may have bits to spare, which are 0.
+// pack puts the first element into the lowest bits; unused bits of a tensor's last byte are 0.
 func pack[T int8 | uint8](dataType quantdv1.DataType, values []T, shape []int64) (*quantdv1.Tensor, error) {
 	element, err := elementTypeOf(dataType)
 	if err != nil {
@@ -78,7 +78,7 @@ func unpack[T int8 | uint8](tensor *quantdv1.Tensor, wanted string, kinds ...kin
 		if at%8 > up { // the element goes on in the next byte
 			code |= data[at/8+1] << (8 - at%8)
 		}
-		// Up to the highest bit and back, which repeats the sign of an int8 and fills a uint8 with 0.
+		// Shifting up to the highest bit and back repeats the sign of an int8 and fills a uint8 with 0.
 		values[i] = T(code<<up) >> up
 	}
 	return values, nil

@@ -1,8 +1,8 @@
 // Package quantd is a client of quantd, which quantizes tensors bit-exact to the ONNX operators.
 //
-// Dial gives the generated client of quantdv1 with what a user wants set: messages of any size, retries, round robin,
-// keepalive, TLS and token. FromFloat32s and its like make tensors of slices, Float32s and its like make slices of
-// tensors, FromError says which field was wrong. All else is the generated code.
+// Dial returns the generated client of quantdv1 with the settings that users need: messages of any size, retries, round
+// robin, keepalive, TLS and token. FromFloat32s and similar functions make tensors of slices, Float32s and similar
+// functions make slices of tensors, FromError tells which field was wrong. Everything else is generated code.
 package quantd
 
 //go:generate ./generate.sh quantdv1
@@ -29,14 +29,14 @@ type Client struct {
 	connection *grpc.ClientConn
 }
 
-// Dial makes a client of host:port, host (port 50051), unix:/path.sock, dns:///host:port, or any other target of gRPC; of "",
-// that of QUANTD_ADDRESS, else 127.0.0.1:50051. It does not wait: what is wrong with the server, the first call says.
+// Dial makes a client of host:port, host (port 50051), unix:/path.sock, dns:///host:port, or any other gRPC target; for "",
+// of QUANTD_ADDRESS or else 127.0.0.1:50051. It does not wait: the first call reports what is wrong with the server.
 //
-// TLS: PEM files that QUANTD_TLS_CA (the authority that signed the server's certificate), QUANTD_TLS_CERT and
-// QUANTD_TLS_KEY (this client's own, where the server wants one) name; none of them: plain text. QUANTD_AUTH_TOKEN_FILE
-// names a file whose token every call carries; see TokenFile.
+// TLS: PEM files named by QUANTD_TLS_CA (the authority that signed the server's certificate), QUANTD_TLS_CERT and
+// QUANTD_TLS_KEY (this client's own, if the server requires one); without any of them, plain text. QUANTD_AUTH_TOKEN_FILE
+// names a file whose token is sent with every call; see TokenFile.
 //
-// The options are gRPC's, and win over all of that: grpc.WithTransportCredentials, grpc.WithDefaultServiceConfig, ...
+// The options are gRPC's, and override all of that: grpc.WithTransportCredentials, grpc.WithDefaultServiceConfig, ...
 func Dial(address string, options ...grpc.DialOption) (*Client, error) {
 	target, err := targetOf(address)
 	if err != nil {
@@ -51,9 +51,9 @@ func Dial(address string, options ...grpc.DialOption) (*Client, error) {
 		grpc.WithDefaultCallOptions(
 			// The server has the limit (--max_message_bytes); gRPC's own, 4 MiB, is below many tensors.
 			grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32),
-			// What is larger than this, 256 KiB unless told, is not tried again.
+			// Larger messages are not retried; gRPC's default is 256 KiB.
 			grpc.MaxRetryRPCBufferSize(math.MaxInt32)),
-		// Only while a call is in flight: else a server that was cut off is noticed when TCP gives up, after minutes.
+		// Only while a call is in flight: otherwise a lost server is noticed only when TCP gives up, after minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 	}
 	if transport != nil {
@@ -75,14 +75,14 @@ func Dial(address string, options ...grpc.DialOption) (*Client, error) {
 	return &Client{quantdv1.NewQuantizationServiceClient(connection), connection}, nil
 }
 
-// Connection is what the client calls through: for other services, such as gRPC's health.
+// Connection returns the client's connection, for other services, such as gRPC's health.
 func (c *Client) Connection() *grpc.ClientConn { return c.connection }
 
 // Close closes the connection; calls in flight end with CANCELED.
 func (c *Client) Close() error { return c.connection.Close() }
 
-// TokenFile is an option that lets every call carry the token in the file at path. The file is read again when it
-// changes, so that a token can be replaced. Over a connection without TLS no call is made.
+// TokenFile returns an option that sends the token in the file at path with every call. The file is read again when it changes,
+// so that a token can be replaced. Calls over a connection without TLS fail.
 func TokenFile(path string) grpc.DialOption {
 	var token credentials.PerRPCCredentials = &tokenFile{path: path}
 	return grpc.WithPerRPCCredentials(token)

@@ -1,8 +1,7 @@
 package quantd
 
-// ServiceConfig is what Dial gives gRPC: all servers of the name in turns, but for those whose health says no; a call that
-// fails with UNAVAILABLE is made again.
-// It is deploy/service_config.json; grpc.WithDefaultServiceConfig replaces it.
+// ServiceConfig is the service config that Dial uses: round robin over all servers of the name whose health is SERVING; a call that fails
+// with UNAVAILABLE is made again. It is deploy/service_config.json; grpc.WithDefaultServiceConfig replaces it.
 const ServiceConfig = `{
   "loadBalancingConfig": [{"round_robin": {}}],
   "healthCheckConfig": {"serviceName": ""},

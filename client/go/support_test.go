@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// The suite says where server and vectors are; a test that needs one of them is skipped without it (go test alone), and never
-// in the suite, which counts a skipped test as one that failed.
+// The suite sets the addresses of server and vectors; a test that needs one of them is skipped without it (go test alone), but never in the
+// suite, which counts a skipped test as a failure.
 func needs(t *testing.T, variable string) string {
 	t.Helper()
 	value := os.Getenv(variable)
@@ -25,7 +25,7 @@ func needs(t *testing.T, variable string) string {
 	return value
 }
 
-// No test takes so long, on whatever machine: a call that hangs fails here.
+// No test takes this long on any machine: a call that hangs fails here.
 func patience(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -49,7 +49,7 @@ func shared(t *testing.T) *Client {
 	return dial(t, needs(t, "QUANTD_ADDRESS"))
 }
 
-// A server of the test's own.
+// A server for this test alone.
 type server struct {
 	address string
 	process *os.Process

@@ -8,8 +8,8 @@ import (
 	"example.com/quantd/client/go/quantdv1"
 )
 
-// The functions From... make a tensor of a row-major slice and the length of each dimension, outermost first; no dimension is
-// a 0-D tensor of one element. The elements are copied. A shape that does not go with the slice is the server's to refuse:
+// The functions From... make a tensor of a row-major slice and the length of each dimension, outermost first; without dimensions
+// it is a 0-D tensor of one element. The elements are copied. If the shape does not match the slice, the server refuses it:
 // INVALID_ARGUMENT, with both numbers.
 
 // FromFloat32s makes a FLOAT tensor.
@@ -62,17 +62,15 @@ func FromUint8s(values []uint8, shape ...int64) *quantdv1.Tensor {
 	return FromBytes(quantdv1.DataType_DATA_TYPE_UINT8, append([]byte(nil), values...), shape...)
 }
 
-// FromBytes makes a tensor of any type from its packed little-endian bytes, as quantdv1.DataType describes them. They are
-// not copied.
+// FromBytes makes a tensor of any type from its packed little-endian bytes, as quantdv1.DataType describes them. They are not copied.
 func FromBytes(dataType quantdv1.DataType, data []byte, shape ...int64) *quantdv1.Tensor {
 	return &quantdv1.Tensor{DataType: dataType, Shape: shape, Contents: &quantdv1.Tensor_RawData{RawData: data}}
 }
 
-// The functions below return a tensor's elements as a new row-major slice. They fail where the type is another one, where
-// the number of bytes is not what type and shape say, and for tensors in values or in shared memory (TENSOR_ENCODING_RAW, the
-// default, is in bytes).
+// The functions below return a tensor's elements as a new row-major slice. They fail for other types, for a wrong number of bytes, and for
+// tensors in values or in shared memory (TENSOR_ENCODING_RAW, the default, is in bytes).
 
-// Float32s takes FLOAT, and, without loss, FLOAT16 and BFLOAT16.
+// Float32s accepts FLOAT, and, without loss, FLOAT16 and BFLOAT16.
 func Float32s(tensor *quantdv1.Tensor) ([]float32, error) {
 	switch tensor.GetDataType() {
 	case quantdv1.DataType_DATA_TYPE_FLOAT:
@@ -85,7 +83,7 @@ func Float32s(tensor *quantdv1.Tensor) ([]float32, error) {
 	return nil, wrongType(tensor, "FLOAT, FLOAT16 or BFLOAT16")
 }
 
-// Int32s takes INT32.
+// Int32s accepts INT32.
 func Int32s(tensor *quantdv1.Tensor) ([]int32, error) {
 	if tensor.GetDataType() != quantdv1.DataType_DATA_TYPE_INT32 {
 		return nil, wrongType(tensor, "INT32")
@@ -93,7 +91,7 @@ func Int32s(tensor *quantdv1.Tensor) ([]int32, error) {
 	return elements(tensor, func(data []byte) int32 { return int32(binary.LittleEndian.Uint32(data)) })
 }
 
-// Int16s takes INT16.
+// Int16s accepts INT16.
 func Int16s(tensor *quantdv1.Tensor) ([]int16, error) {
 	if tensor.GetDataType() != quantdv1.DataType_DATA_TYPE_INT16 {
 		return nil, wrongType(tensor, "INT16")
@@ -101,7 +99,7 @@ func Int16s(tensor *quantdv1.Tensor) ([]int16, error) {
 	return elements(tensor, func(data []byte) int16 { return int16(binary.LittleEndian.Uint16(data)) })
 }
 
-// Uint16s takes UINT16, and the bits of FLOAT16 and BFLOAT16.
+// Uint16s accepts UINT16, and the bits of FLOAT16 and BFLOAT16.
 func Uint16s(tensor *quantdv1.Tensor) ([]uint16, error) {
 	switch tensor.GetDataType() {
 	case quantdv1.DataType_DATA_TYPE_UINT16, quantdv1.DataType_DATA_TYPE_FLOAT16, quantdv1.DataType_DATA_TYPE_BFLOAT16:
@@ -110,18 +108,18 @@ func Uint16s(tensor *quantdv1.Tensor) ([]uint16, error) {
 	return nil, wrongType(tensor, "UINT16, FLOAT16 or BFLOAT16")
 }
 
-// Int8s takes INT8, and INT4 and INT2, which it unpacks to one int8 per element.
+// Int8s accepts INT8, and INT4 and INT2, which it unpacks to one int8 per element.
 func Int8s(tensor *quantdv1.Tensor) ([]int8, error) {
 	return unpack[int8](tensor, "INT8, INT4 or INT2", signedInteger)
 }
 
-// Uint8s takes UINT8, and UINT4 and UINT2, which it unpacks to one uint8 per element, and the codes of floating-point types of at
-// most 8 bits: FLOAT8, FLOAT6 and FLOAT4E2M1, unpacked as well.
+// Uint8s accepts UINT8, and UINT4 and UINT2, which it unpacks to one uint8 per element, and the codes of floating-point types of at most 8
+// bits: FLOAT8, FLOAT6 and FLOAT4E2M1, unpacked as well.
 func Uint8s(tensor *quantdv1.Tensor) ([]uint8, error) {
 	return unpack[uint8](tensor, "UINT8, UINT4, UINT2, FLOAT8, FLOAT6 or FLOAT4E2M1", unsignedInteger, floatingPoint)
 }
 
-// wrongType names the function that takes the tensor as it is, where there is one.
+// wrongType names the function that accepts the tensor, if there is one.
 func wrongType(tensor *quantdv1.Tensor, wanted string) error {
 	element, err := elementTypeOf(tensor.GetDataType())
 	hint := ""
@@ -157,7 +155,7 @@ func elements[T any](tensor *quantdv1.Tensor, decode func([]byte) T) ([]T, error
 	return values, nil
 }
 
-// rawData is a tensor's bytes, the number of its elements, and what these are.
+// rawData returns a tensor's bytes, the number of its elements, and their type.
 func rawData(tensor *quantdv1.Tensor) ([]byte, int, elementType, error) {
 	fail := func(format string, arguments ...any) ([]byte, int, elementType, error) {
 		return nil, 0, elementType{}, fmt.Errorf("quantd: "+format, arguments...)
@@ -172,7 +170,7 @@ func rawData(tensor *quantdv1.Tensor) ([]byte, int, elementType, error) {
 	default:
 		return fail("the tensor's elements are not in raw_data but in %T", tensor.GetContents())
 	}
-	// No more than the bytes hold: a product that would overflow is seen before it does.
+	// At most as many as the bytes can hold, so that a product that would overflow is noticed before.
 	most := int64(len(data)) * 8 / element.bits
 	count, empty := int64(1), false
 	for _, length := range tensor.GetShape() {
@@ -193,7 +191,7 @@ func rawData(tensor *quantdv1.Tensor) ([]byte, int, elementType, error) {
 	if wanted := element.bytesOf(count); int64(len(data)) != wanted {
 		return fail("raw_data has %d bytes, shape %v of %s needs %d", len(data), tensor.GetShape(), typeName(tensor.GetDataType()), wanted)
 	}
-	// Where int has 32 bits, a packed tensor may have more elements than a slice.
+	// If int has 32 bits, a packed tensor may have more elements than a slice.
 	if int64(int(count)) != count {
 		return fail("the %d elements of shape %v do not fit into a slice here", count, tensor.GetShape())
 	}

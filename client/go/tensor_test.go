@@ -11,7 +11,7 @@ import (
 	"example.com/quantd/client/go/quantdv1"
 )
 
-// Bytes as the contract says, on hosts of any byte order: this file is run on a big-endian machine, too.
+// The bytes of the contract, on hosts of any byte order: this file also runs on a big-endian machine.
 func TestBytesAreLittleEndian(t *testing.T) {
 	for name, pair := range map[string]struct {
 		tensor *quantdv1.Tensor
@@ -92,7 +92,7 @@ func TestPacking(t *testing.T) {
 	}
 }
 
-// The description of elements is whole: of every data type, with sizes that do not overflow.
+// The table of elements is complete: it has every data type, with sizes that do not overflow.
 func TestEveryDataTypeIsDescribed(t *testing.T) {
 	for number, name := range quantdv1.DataType_name {
 		element, err := elementTypeOf(quantdv1.DataType(number))
@@ -128,7 +128,7 @@ func TestCodes(t *testing.T) {
 	if got, err := Uint8s(fours); err != nil || !reflect.DeepEqual(got, []uint8{1, 8, 15}) {
 		t.Error(got, err)
 	}
-	// The codes and the bytes are worked out by hand from the OCP Microscaling specification and ONNX's order of bits.
+	// Codes and bytes computed by hand from the OCP Microscaling specification and ONNX's order of bits.
 	for _, float6 := range []struct {
 		dataType quantdv1.DataType
 		codes    []uint8
@@ -160,7 +160,7 @@ func TestCodes(t *testing.T) {
 			t.Error("seven elements in five bytes")
 		}
 	}
-	// What the unused bits hold does not matter.
+	// The unused bits may contain anything.
 	if got, err := Uint8s(FromBytes(quantdv1.DataType_DATA_TYPE_FLOAT6E3M2, []byte{0xff}, 1)); err != nil || !reflect.DeepEqual(got, []uint8{63}) {
 		t.Error(got, err)
 	}

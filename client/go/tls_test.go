@@ -11,7 +11,8 @@ import (
 	"example.com/quantd/client/go/quantdv1"
 )
 
-// The suite starts a server that wants a certificate and a token, and makes both. Files are by their names there; "" is unset.
+// The suite starts a server that requires a certificate and a token, and makes both. Files have the names that the suite gives them; "" is
+// unset.
 func secured(t *testing.T, ca, cert, key, token string) {
 	t.Helper()
 	needs(t, "TEST_TLS_ADDRESS")
@@ -39,7 +40,7 @@ func TestTLSWithCertificateAndToken(t *testing.T) {
 	if err := ask(t, client); err != nil {
 		t.Fatal(err)
 	}
-	// By its name, with two MiB each way.
+	// By the server's name, with two MiB in each direction.
 	client = dial(t, "dns:///localhost"+address[strings.LastIndex(address, ":"):])
 	answer, err := client.DynamicQuantize(patience(t), &quantdv1.DynamicQuantizeRequest{X: FromFloat32s(make([]float32, 2<<20), 2<<20)})
 	if err != nil || len(answer.Y.GetRawData()) != 2<<20 {
@@ -86,7 +87,7 @@ func TestTLSFilesThatAreWrong(t *testing.T) {
 	}
 }
 
-// A token that is replaced is used from the next call on.
+// After a replacement, the next call uses the new token.
 func TestTokenThatChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	put := func(name string) {
@@ -106,7 +107,7 @@ func TestTokenThatChanges(t *testing.T) {
 	if err := ask(t, client); err != nil {
 		t.Fatal(err)
 	}
-	// A file that is missing leaves the token that was read last.
+	// If the file is missing, the last token is used.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"example.com/quantd/client/go/quantdv1"
 )
 
-// tests/languages/vectors.py says what the columns are: quantctl's results, computed in its own process.
+// tests/languages/vectors.py describes the columns: quantctl's results, computed in its own process.
 func TestBytesAreQuantctls(t *testing.T) {
 	path := filepath.Join(needs(t, "TEST_VECTORS"), "vectors.tsv")
 	content, err := os.ReadFile(path)
@@ -60,7 +60,7 @@ func TestBytesAreQuantctls(t *testing.T) {
 			t.Fatalf("line %d, %s: %v", number+1, where, err)
 		}
 		same(t, where+" back", back.Y, column(t, c[8]))
-		// The same numbers through slices.
+		// The same numbers as slices.
 		floats, err := Float32s(FromBytes(quantdv1.DataType_DATA_TYPE_FLOAT, x, shape...))
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestBytesAreQuantctls(t *testing.T) {
 	}
 }
 
-// A packed tensor, unpacked and packed again, is what it was.
+// A packed tensor is the same after unpacking and packing.
 func repacked(t *testing.T, where string, y *quantdv1.Tensor) {
 	t.Helper()
 	var again *quantdv1.Tensor

@@ -1,7 +1,7 @@
 """Build step: compiles the contract's .proto files to one descriptor set, quantd/contract.binpb.
 
-Descriptors instead of generated modules: generated Python code refuses to load under a protobuf runtime whose major
-version is too far from the compiler's, descriptors load under all of them. Nothing generated is committed.
+Descriptors instead of generated modules: generated Python code refuses to load if the major version of the protobuf runtime is too
+far from the compiler's; descriptors load in all of them. Nothing generated is committed.
 
 The .proto files come from QUANTD_PROTO_DIR, from proto/ beside this file (as in an sdist), or from the repository.
 """
@@ -23,7 +23,7 @@ CONTRACT = (
     "google/rpc/error_details.proto",
     "grpc/health/v1/health.proto",
 )
-KIT = "quantd/conformance/onnx_subset.proto"  # of quantctl, in the same words
+KIT = "quantd/conformance/onnx_subset.proto"  # that of quantctl, word for word
 
 
 def proto_root() -> Path:
@@ -41,7 +41,7 @@ def proto_root() -> Path:
 
 
 def kit_root() -> Path:
-    """Where the kit's messages of ONNX are: beside the contract in an sdist, else with quantctl."""
+    """The folder of the kit's ONNX messages: beside the contract in an sdist, else in quantctl."""
     root = proto_root()
     return root if (root / KIT).is_file() else root.parent / "client" / "cli" / "kit" / "proto"
 
@@ -83,7 +83,7 @@ class Sdist(sdist):
 
 
 def core() -> str:
-    """quantd-core: from the clone that this folder is in, else from the index."""
+    """quantd-core: from the clone that contains this folder, else from the index."""
     beside = HERE.parent / "python-core"
     return f"quantd-core @ {beside.as_uri()}" if (beside / "pyproject.toml").is_file() else "quantd-core"
 

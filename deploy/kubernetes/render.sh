@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes what kustomize starts from: the Helm charts with their defaults, without the labels that only helm keeps.
+# Renders the bases of kustomize: the Helm charts with their defaults, without the labels that only helm keeps.
 #   deploy/kubernetes/render.sh [FOLDER]       default: this one. Run it when a chart or the version has changed; a test compares.
 
 set -euo pipefail
@@ -10,12 +10,12 @@ trap 'rm -rf "$temporary"' EXIT
 
 # render NAME CHART OPTIONS...
 render() {
-  echo "# By deploy/kubernetes/render.sh, of the chart ${2##*/}: not to be edited."
+  echo "# Rendered by deploy/kubernetes/render.sh from the chart ${2##*/}: do not edit."
   helm template "$1" "$2" --kube-version=1.30.0 "${@:3}" |
     sed -e '/^# Source: /d' -e '/^ *helm\.sh\/chart: /d' -e '/^ *$/d' -e '/^ *app\.kubernetes\.io\/managed-by: Helm$/d'
 }
 
-# As helm package does it: links into deploy/monitoring become files, and a dependency lies in charts/.
+# Like helm package: links into deploy/monitoring become files, and a dependency is copied into charts/.
 cp -rL "$deploy/helm/quantd" "$temporary/quantd"
 cp -r "$deploy/helm/application" "$temporary/application"
 mkdir "$temporary/application/charts"

@@ -1,6 +1,6 @@
-# Debian packages by CPack, of a build tree: `cpack --config build/release/CPackConfig.cmake -B FOLDER`.
-# quantd: the server and its unit; quantctl: the command line; NAME-dbgsym: what a debugger and addr2line read of each.
-# What they depend on is what dpkg-shlibdeps finds.
+# Debian packages of a build tree, by CPack: `cpack --config build/release/CPackConfig.cmake -B FOLDER`.
+# quantd: the server and its unit; quantctl: the command line; NAME-dbgsym: what a debugger and addr2line need for each.
+# dpkg-shlibdeps finds their dependencies.
 include(GNUInstallDirs)
 set(here ${CMAKE_CURRENT_LIST_DIR})
 install(FILES ${here}/quantd.service DESTINATION lib/systemd/system COMPONENT server)

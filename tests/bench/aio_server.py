@@ -3,8 +3,8 @@
     aio_server.py READY_FILE MODEL
 
 Answers DynamicQuantize of FLOAT tensors to UINT8. Parses the same messages as quantd, hands ONNX Runtime a view of the
-request's bytes, and copies nothing but what protobuf and the answer's `bytes` copy. It computes on the event loop's
-thread, as a plain handler does.
+request's bytes, and copies only what protobuf and the answer's `bytes` copy. It computes on the event loop's thread, as a
+plain handler does.
 """
 
 import asyncio

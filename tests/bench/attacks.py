@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What attacks cost an honest client and the server's memory, in a container of 2 GiB: a table of rows as deploy/SECURITY.md has them.
+"""What attacks cost an honest client and the server's memory, in a container of 2 GiB: prints rows for the table of deploy/SECURITY.md.
 
     tests/bench/attacks.py [--seconds=4] [--only=PART] NAME=BINARY ...    # e.g. before=/tmp/quantd after=build/release/server/quantd
 
 The attackers (tests/e2e/attack_table.py) are a process of their own at 127.0.0.2; the client is one at 127.0.0.1 that makes 4-byte calls,
-one after the other. Each cell: growth of memory at its peak; the client's p99 and its rate, of its rate before the attack; threads that
-were added; calls that failed; connections that the server closed; how long SIGTERM took right after. `killed`: the server did not
-survive. Needs the packages of tests/e2e/requirements.txt; cgroups where they can be made, or else flags that say the same."""
+one after the other. The cells: growth of memory at its peak; the client's p99 and its rate, relative to the rate before the attack; threads
+that were added; calls that failed; connections that the server closed; how long SIGTERM took right after. `killed`: the server did not
+survive. Needs the packages of tests/e2e/requirements.txt; uses cgroups if they can be made, else flags with the same effect."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ LIMIT = 2 << 30
 
 
 def honest(address, seconds):
-    """The client: a process of its own, so that nobody shares its interpreter. Prints JSON."""
+    """The client: a process of its own, which shares its interpreter with nobody. Prints JSON."""
     import grpc
     from support import pb_grpc, quantize
 
@@ -60,7 +60,7 @@ def measure(binary, name, seconds):
         try:
             alone = answer(client(server.address, 2), 2)
             before = server.status()
-            Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # VmHWM begins anew
+            Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # resets VmHWM
             with Attackers(server.address, name, seconds) as attack:
                 time.sleep(0.3)
                 beside = client(server.address, seconds - 0.5)

@@ -1,4 +1,4 @@
-// The sections, a function each, which adds its rows to the report; and what the flags say.
+// The sections: one function each, which adds its rows to the report. Below, the values of flags.
 // bench.cc has their descriptions.
 #ifndef QUANTD_TESTS_BENCH_BENCH_H_
 #define QUANTD_TESTS_BENCH_BENCH_H_
@@ -20,44 +20,45 @@ ABSL_DECLARE_FLAG(std::vector<std::string>, quantd);
 
 namespace quantd::bench {
 
-// Every kernel of the list beside the copy or the read that bounds it.
+// Every kernel of the list, compared with the copy or the read that bounds it.
 void RunKernels(Report& report);
-// The operations beside what bounds them, one thread and ONNX Runtime; all granularities.
+// The operations, compared with their bounds, with one thread and with ONNX Runtime; all
+// granularities.
 void RunOperations(Report& report);
-// Weights to the layouts of other software and back, beside a copy of them.
+// Weights to the layouts of other software and back, compared with a copy of them.
 void RunLayouts(Report& report);
 
-// Every call, size and number in flight beside the echo.
+// Every call, size and number in flight, compared with the echo.
 void RunTable(Report& report);
-// Small items on streams against as many unary calls.
+// Small items on streams, compared with as many unary calls.
 void RunStream(Report& report);
-// One core to all; one connection to many.
+// From one core to all of them, and from one connection to many.
 void RunScaling(Report& report);
 // Tensors in shared memory, in messages over TCP, and in this process without a server.
 void RunShared(Report& report);
-// Calls over TLS, beside the echo over TLS and beside quantd without.
+// Calls over TLS, compared with the echo over TLS and with quantd without TLS.
 void RunTls(Report& report);
-// Compressed responses beside plain ones.
+// Compressed responses, compared with plain ones.
 void RunCompression(Report& report);
-// Beside the servers that a user would otherwise write.
+// Compared with the servers that a user would write instead.
 void RunPeers(Report& report);
-// Small calls alone, and beside large and heavy ones.
+// Small calls alone, and while large and heavy ones run.
 void RunBeside(Report& report);
 // Resident memory after mixed requests and after a burst.
 void RunMemory(Report& report);
 
-// A process that is in the way of others; see beside.cc.
+// A process that disturbs others; see beside.cc.
 int RunFlood(const std::vector<std::string>& arguments);
 
-// Turns of each side: --rounds, or one of these.
+// The turns of each side: --rounds, or one of these numbers.
 int Rounds(int quick, int full);
-// Seconds of a turn: --seconds, or these.
+// The seconds of a turn: --seconds, or this number.
 double Seconds(double otherwise);
-// --sizes, or 1 and 16 MiB, and without --quick 256 MiB.
+// --sizes, or 1 and 16 MiB, and without --quick 256 MiB as well.
 std::vector<size_t> Sizes();
 // --threads, or 1 and all.
 std::vector<int> Threads();
-// Where sockets, ready files and certificates go; removed at the end.
+// A folder for sockets, ready files and certificates; removed at the end.
 const std::string& Folder();
 
 }  // namespace quantd::bench

@@ -1,4 +1,4 @@
-// 4-byte calls alone, and while another process calls without a pause. See bench.h.
+// 4-byte calls alone, and while another process calls all the time. See bench.h.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -18,12 +18,11 @@
 namespace quantd::bench {
 namespace {
 
-// A process that is in the way of others: it keeps large calls in flight for as long as the object
-// lives.
+// A process that disturbs others: it keeps large calls in flight as long as this object lives.
 class Flood {
  public:
-  // Calls `large` of the server; returns when the first one is answered.
-  // `method`: the echo has one for all, and was told of `large` before.
+  // Makes the calls of `large` to the server, and returns when the first one is answered. `method`
+  // differs for the echo, which has one for all and knows the size of its replies already.
   Flood(const Process& server, const Config& large, const std::string& method)
       : file_(Folder() + "/flood") {
     std::filesystem::remove(file_);
@@ -38,7 +37,7 @@ class Flood {
     }
   }
 
-  // Calls that have been answered.
+  // The number of calls that have been answered.
   uint64_t calls() const {
     std::error_code none;
     const uint64_t size = std::filesystem::file_size(file_, none);
@@ -52,17 +51,17 @@ class Flood {
 
 const Config kLarge[] = {
     {"Quantize", false, 256 << 20, 1},
-    // Compute-heavy: scalar kernels, and the error is reported. The small calls' own server is
-    // another quantd, whose machine has the same to do.
+    // Heavy in computing: scalar kernels, and error reports. For the row "of its own", another
+    // quantd serves the small calls on the same machine.
     {"Quantize", false, 4 << 20, 16, 1, 4, true},
-    // Without --quick.
+    // Not with --quick.
     {"Quantize", false, 4 << 20, 16, 1, 1, true},
     {"Quantize", false, 16 << 20, 1},
     {"Quantize", false, 16 << 20, 4, 1, 4},
     {"Quantize", false, 256 << 20, 2, 1, 2},
 };
 
-// Turns of `small` while the large calls go to `server`, until one of those ends.
+// Turns of `small` while the large calls go to `server`, until the turn ends.
 Side Beside(const std::string& name, const Side& small, const Process& server, const Config& large,
             const std::string& method) {
   return {name, [=, &server, &large] {
@@ -83,7 +82,7 @@ void RunBeside(Report& report) {
                "traffic, a server of its own the same machine",
                Columns::kCalls);
   const Process quantd = StartQuantd("beside_quantd"), echo = StartEcho("beside_echo");
-  // What computes so slowly that the calls' own way is little of their work.
+  // It computes so slowly that transporting these calls is little of their work.
   const Process slow = StartQuantd("beside_slow", {"--simd=scalar"});
   Config small{"Quantize", false, 4, 1};
   small.seconds = 1;
@@ -102,7 +101,7 @@ void RunBeside(Report& report) {
       one.sides.push_back(Beside(own.name, own, slow, large, "Quantize"));
       one.pairs.push_back({"quantd", "of its own"});
     } else {
-      CallingEcho(echo, quantd, large);  // tells it how long its replies are
+      CallingEcho(echo, quantd, large);  // tells the echo the size of its replies
       Side theirs = CallingEcho(echo, quantd, small);
       one.sides.push_back(Beside("echo", theirs, echo, large, "DynamicQuantize"));
       theirs.name = "echo alone";
@@ -115,8 +114,8 @@ void RunBeside(Report& report) {
 }
 
 // quantd_bench flood ADDRESS METHOD OPERATION BYTES REPORT IN_FLIGHT CONNECTIONS FILE calls METHOD
-// with OPERATION's message, and adds a byte to FILE for each response. At the lowest priority it
-// stands for another machine, whose own work nobody waits for.
+// with OPERATION's message, and adds a byte to FILE for each response. It has the lowest priority,
+// because it stands for another machine, which would not take CPU from this one.
 int RunFlood(const std::vector<std::string>& arguments) {
   Config config;
   if (arguments.size() != 8 || !absl::SimpleAtoi(arguments[3], &config.bytes) ||

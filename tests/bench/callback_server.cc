@@ -4,8 +4,8 @@
 //   callback_server READY_FILE LIBRARY MODEL
 //
 // Answers DynamicQuantize of FLOAT tensors to UINT8. ONNX Runtime reads the parsed request's bytes
-// and writes into the response's; nothing is copied but what protobuf copies. Each call computes in
-// one thread, on gRPC's, so that calls in flight use all cores.
+// and writes into the response's; only protobuf copies bytes. Each call computes in one of gRPC's
+// threads, so that several calls in flight use all cores.
 #include <grpcpp/grpcpp.h>
 
 #include <cstdio>
@@ -55,7 +55,7 @@ class Service final : public v1::QuantizationService::CallbackService {
                        : grpc::Status(grpc::StatusCode::INTERNAL, std::string(status.message()));
   }
 
-  // Makes room in the tensor; `shape` is ONNX Runtime's.
+  // Makes room in the tensor; `shape` comes from ONNX Runtime.
   static OrtTensor Output(const char* name, v1::Tensor& tensor, v1::DataType type,
                           std::vector<int64_t> shape) {
     tensor.set_data_type(type);

@@ -1,4 +1,4 @@
-// quantd's calls beside the echo's, and beside its own in another way. See bench.h.
+// quantd's calls, compared with the echo's and with other ways of making them. See bench.h.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -23,8 +23,8 @@
 namespace quantd::bench {
 namespace {
 
-// What --quick measures of the table: the ends that the goals are about, and the few calls in
-// flight at which client and server may come to take turns.
+// The rows of the table that --quick measures: the extremes that the goals are about, and few calls
+// in flight, where client and server may end up taking turns.
 bool IsQuick(const Config& config) {
   if (config.unix_socket) return false;
   if (config.operation == "Stream") return config.bytes == 4 && config.in_flight == 32;
@@ -60,8 +60,8 @@ std::vector<int> Cpus() {
   return cpus;
 }
 
-// Makes BASE.key and BASE.crt, for 127.0.0.1, of the kind that most have: P-256. Returns the
-// certificate, empty where that failed.
+// Makes BASE.key and BASE.crt for 127.0.0.1, with the most common kind of key, P-256. Returns the
+// certificate, or an empty text if that failed.
 std::string MakeCertificate(const std::string& base) {
   const std::string command = absl::StrCat(
       "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
@@ -72,7 +72,7 @@ std::string MakeCertificate(const std::string& base) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The values of a response; protobuf messages of the same values need not have the same bytes.
+// The values of a response; protobuf messages with the same values may have different bytes.
 std::string Values(const Process& server, const Config& config) {
   v1::DynamicQuantizeResponse response;
   if (!response.ParseFromString(
@@ -89,7 +89,7 @@ void Check(bool good, const std::string& what) {
   std::exit(1);
 }
 
-// A file in shared memory, as a client has one.
+// A file in shared memory, as a client makes it.
 class Region {
  public:
   Region(const std::string& path, size_t size) : path_(path), size_(size) {
@@ -123,7 +123,7 @@ void RunTable(Report& report) {
   for (const Config& config : Configs()) {
     const bool thorough = IsQuick(config) || chosen;
     if (!report.Wanted(config.Name()) || (absl::GetFlag(FLAGS_quick) && !thorough)) continue;
-    // Of more than a hundred rows those that no goal is about get along with less.
+    // The table has more than a hundred rows: those without a goal get fewer turns.
     report.Measure(
         {config.Name(), {Calling("quantd", quantd, config), CallingEcho(echo, quantd, config)}},
         thorough ? Rounds(14, 20) : Rounds(4, config.unix_socket ? 5 : 7));
@@ -194,8 +194,8 @@ void RunScaling(Report& report) {
   }
 }
 
-// Beside the core on this process's memory, which is all that a client without a server would do;
-// bytes of the responses are compared.
+// Compared with the core on this process's memory, which is all that a client would do without a
+// server; the bytes of the responses are compared.
 void RunShared(Report& report) {
   report.Begin("shared", "Tensors in shared memory, over TCP, and in this process; GB/s of FLOAT",
                Columns::kCalls);
@@ -256,7 +256,7 @@ void RunTls(Report& report) {
     if (!report.Wanted(config.Name())) continue;
     Config encrypted = config;
     encrypted.certificate = certificate;
-    // Ratios are formed between neighbours.
+    // Ratios are made of neighbours in this list.
     report.Measure({config.Name(),
                     {CallingEcho(echo, tls, encrypted), Calling("TLS", tls, encrypted),
                      Calling("plain", plain, config)},
@@ -266,7 +266,7 @@ void RunTls(Report& report) {
   }
 }
 
-// callback_server.cc and aio_server.py are what one would write with ONNX Runtime.
+// callback_server.cc and aio_server.py are the servers that one would write with ONNX Runtime.
 void RunPeers(Report& report) {
   report.Begin("peers",
                "quantd beside a raw echo and servers that one would write with ONNX Runtime",

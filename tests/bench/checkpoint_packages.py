@@ -1,4 +1,4 @@
-"""The packages' own way to the same files on the CPU, for checkpoints.py: {layout: function of (source folder, out)}."""
+"""How the packages make the same files on the CPU, for checkpoints.py: {layout: function of (source folder, out)}."""
 
 import os
 import shutil

@@ -1,12 +1,12 @@
-"""quantctl convert beside cp and the packages, and what each layout costs: sizes and SQNR.
+"""quantctl convert compared with cp and with the packages, and the cost of each layout: sizes and SQNR.
 
-    python checkpoints.py speed [--gigabytes=1] [--rounds=7]   rates beside `cp -r` of the same folder in page cache, in turns
-    python checkpoints.py packages                             beside compressed-tensors, gguf and bitsandbytes on the CPU, in the environment of
-                                                               the suite checkpoints
+    python checkpoints.py speed [--gigabytes=1] [--rounds=7]   rates relative to `cp -r` of the same folder in the page cache, in turns
+    python checkpoints.py packages                             compared with compressed-tensors, gguf and bitsandbytes on the CPU, in the
+                                                               environment of the suite checkpoints
     python checkpoints.py layouts                              the table of client/CHECKPOINTS.md: bytes and SQNR of one model by layout
 
 The model is made here: the shapes of Llama 3.2 1B's layers, weights of a normal distribution whose rows differ in size, and one in
-10,000 twenty times as large, as trained ones are. Needs numpy and ml_dtypes; QUANTD_BUILD_DIR as for the tests.
+10,000 twenty times as large, as in trained models. Needs numpy and ml_dtypes; QUANTD_BUILD_DIR as for the tests.
 """
 
 import argparse
@@ -41,7 +41,7 @@ SHAPES = {
 
 
 def weight(draw, shape):
-    """BF16, as trained weights are: rows of different size, and a few large values."""
+    """BF16, like trained weights: rows of different size, and a few large values."""
     w = draw.standard_normal(shape, np.float32) * draw.lognormal(-3.5, 0.3, (shape[0], 1)).astype(np.float32)
     w.reshape(-1)[draw.integers(0, w.size, w.size // 10_000)] *= 20
     return w.astype(ml_dtypes.bfloat16)
@@ -61,7 +61,7 @@ def save(path, tensors):
 
 
 def make_model(folder, layers, per_shard=4):
-    """A folder of shards; the layers differ, since equal pages could be held once."""
+    """A folder of shards; the layers differ, because equal pages might be stored once."""
     folder.mkdir()
     draw, places, total = np.random.default_rng(1), {}, 0
     shards = (layers + per_shard - 1) // per_shard
@@ -85,7 +85,7 @@ def convert(source, out, to, *flags):
 
 
 def timed(work, out):
-    """Seconds of `work`, which makes `out`; what it made is removed, and nothing of it is left to be written."""
+    """The seconds of `work`, which makes `out`. Removes it afterwards, and leaves nothing that must still be written to disk."""
     begin = time.monotonic()
     work()
     seconds = time.monotonic() - begin
@@ -114,7 +114,7 @@ def speed(given, folder):
 
 
 def sqnr(source, back):
-    """Over all weights, of two folders or files of the same tensors, a tensor at a time."""
+    """Over all weights of two folders or files with the same tensors, one tensor at a time."""
     signal = noise = 0.0
     for name, x in tensors(source):
         y = back(name)
@@ -129,7 +129,7 @@ DTYPES = {"BF16": ml_dtypes.bfloat16, "F16": np.float16, "F32": np.float32}
 
 
 def tensors(path):
-    """(name, array) of each tensor of floats in a .safetensors or a folder of them."""
+    """(name, array) of each floating-point tensor in a .safetensors or a folder of them."""
     for file in sorted(path.glob("*.safetensors")) if path.is_dir() else [path]:
         data = np.memmap(file, np.uint8, "r")
         length = int.from_bytes(data[:8].tobytes(), "little")

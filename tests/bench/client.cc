@@ -37,7 +37,7 @@ class Window {
         seconds_(seconds),
         start_(Clock::now()) {}
 
-  // A call or an item that was begun then has ended now.
+  // Call when a call or an item has ended, with the time when it began.
   void Ended(Clock::time_point begun, bool good) {
     ++load_.total;
     if (!good) ++load_.errors;
@@ -56,9 +56,9 @@ class Window {
     over_ = load_.seconds >= seconds_ && load_.calls >= least_calls_;
     if (over_) load_.used = server_.Read().Since(before_);
   }
-  // Nothing new is to be begun.
+  // Whether no further call may begin.
   bool over() const { return over_; }
-  // What ends without a response, such as a stream: ends the turn when it is an error.
+  // Call for an end without a response, such as a stream's, if it is an error: it ends the turn.
   void Failed() {
     ++load_.errors;
     over_ = true;
@@ -100,7 +100,7 @@ struct StreamSlot {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream;
   ByteBuffer response;
   grpc::Status status;
-  std::deque<Clock::time_point> begun;  // of what is not answered
+  std::deque<Clock::time_point> begun;  // of the unanswered items
   bool writing = false;
   bool closed = false;
   Tag start{this, Tag::Kind::kStart}, write{this, Tag::Kind::kWrite}, read{this, Tag::Kind::kRead},
@@ -184,7 +184,7 @@ Load Client::Run(const Work& work, double seconds, const Process& server) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // Their times overlap but for moments: the server's usage is that of the first one's time.
+  // Their times nearly coincide: the server's usage is taken from the first one.
   Load sum = std::move(loads[0]);
   for (int i = 1; i < count; ++i) {
     Load& load = loads[i];

@@ -14,7 +14,7 @@
 
 namespace quantd::bench {
 
-// What is sent again and again.
+// The calls that are made again and again.
 struct Work {
   std::string method;  // "/service/Method"
   grpc::ByteBuffer request;
@@ -24,22 +24,21 @@ struct Work {
 
 class Client {
  public:
-  // Connects, and stays connected. Calls go to the connections in turn. With several threads, each
-  // has its share of the calls and connections of its own. `certificate`: of a server with TLS,
+  // Connects, and stays connected. Calls use the connections in turn. With several threads, each
+  // has its share of the calls and its own connections. `certificate`: that of a server with TLS,
   // PEM, the only one that is trusted; empty: plain text.
   explicit Client(const std::string& address, int connections = 1, int threads = 1,
                   const std::string& certificate = {});
 
-  // One call: the response's bytes, empty on an error.
+  // One call: returns the response's bytes, or nothing on an error.
   std::string Call(const std::string& method, const std::string& request);
   // The same without a copy, over one of the connections; from any thread.
   grpc::Status Call(const std::string& method, const grpc::ByteBuffer& request,
                     grpc::ByteBuffer& response, int connection = 0);
 
-  // A turn of at least `seconds`, longer where that would be but a few calls. `server` is the
-  // process at the other end. Only what happened between two responses counts, the first of them
-  // when the pipe was full, the last before it ran empty: neither filling nor draining is in any
-  // figure.
+  // A turn of at least `seconds`, longer if only a few calls fit. `server` is the process at the
+  // other end. Only the time between two responses counts: the first one when the pipe is full, the
+  // last one before it runs empty. So no figure includes the time to fill or to drain it.
   Load Run(const Work& work, double seconds, const Process& server);
 
  private:

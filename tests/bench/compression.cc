@@ -1,5 +1,5 @@
-// Responses that are compressed, beside the same calls without; of values as weights and
-// activations have them. See bench.h.
+// Compressed responses, compared with the same calls without compression; the values are
+// distributed like weights and activations. See bench.h.
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -13,7 +13,7 @@
 namespace quantd::bench {
 namespace {
 
-// Of the response's bytes, those that are sent.
+// The share of the response's bytes that is sent.
 double Shrinks(const Process& server, const Config& config) {
   memory::Pool pool;
   const std::string response =

@@ -1,5 +1,5 @@
-// What reading a request costs, and the generated parser's part of it: CPU time, the least of 60
-// rounds, which other programs of the machine do not change.
+// What reading a request costs, and the generated parser's share of it: CPU time, the least of 60
+// rounds, which other programs on the machine do not change.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -20,7 +20,7 @@ double CpuSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Microseconds that it takes.
+// The microseconds of one call of `function`.
 template <typename Function>
 double Least(Function function) {
   constexpr int kCalls = 2000;
@@ -46,7 +46,7 @@ void Measure(int64_t elements) {
   const double decode = Least([&] {
     if (!wire::DecodeRequest(wire::Method::kQuantize, message).ok()) std::abort();
   });
-  // What the parser gets: no bytes of tensors.
+  // What is left for the parser: no bytes of tensors.
   request.mutable_x()->clear_raw_data();
   request.mutable_scale()->clear_raw_data();
   const std::string skeleton = request.SerializeAsString();

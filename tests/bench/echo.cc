@@ -1,13 +1,13 @@
 // A raw gRPC server to compare quantd with: the least that a server can do with the same bytes. A
-// hand-written state machine over one completion queue; requests are never looked at, replies are
-// buffers of a given size that nobody fills. It keeps freed memory as quantd does.
+// hand-written state machine over one completion queue; it never looks at requests, and its replies
+// are buffers of a given size that nobody fills. It keeps freed memory as quantd does.
 //
 //   quantd_bench_echo PATH [BASE]
 //
 // Listens on a port of 127.0.0.1 and on the Unix socket PATH; writes PATH.json when it is ready.
 // With the files BASE.crt and BASE.key the port has TLS; Unix sockets stay plain, as quantd's do.
-// Answers the methods of QuantizationService: DynamicQuantize and Stream with a reply of as many
-// bytes as Dequantize was last told for requests of that length (as text: "REQUEST REPLY").
+// It has the methods of QuantizationService. DynamicQuantize and Stream reply with the number of
+// bytes that Dequantize was last given for requests of that length (as text: "REQUEST REPLY").
 #include <grpcpp/grpcpp.h>
 
 #include <fstream>
@@ -30,7 +30,7 @@ using Service = QuantizationService::WithRawMethod_Dequantize<
     QuantizationService::WithRawMethod_DynamicQuantize<
         QuantizationService::WithRawMethod_Stream<QuantizationService::Service>>>;
 
-// Of the one polling thread.
+// For the one polling thread.
 std::vector<std::pair<size_t, size_t>> reply_bytes;  // newest first
 
 ByteBuffer Reply(const ByteBuffer& request) {

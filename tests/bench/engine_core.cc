@@ -1,5 +1,5 @@
 // The C++ core for engine_bench.py, which loads it beside quantd_core's module: DynamicQuantize of
-// FLOAT to UINT8, with one scale, as a program would call it.
+// FLOAT to UINT8 with one scale, called as a program would call it.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +29,8 @@ bool Call(const quantd::DynamicQuantizeParameters& parameters, const quantd::Exe
 
 }  // namespace
 
-// Seconds that `calls` calls take; negative when one fails. `y` holds `elements` bytes, or is null:
-// then each call makes memory of its own for the response and gives it back.
+// The seconds for `calls` calls; negative if one fails. `y` has `elements` bytes, or is null: then
+// each call allocates memory for the response and frees it.
 extern "C" __attribute__((visibility("default"))) double EngineCoreDynamicQuantize(
     const float* x, int64_t elements, uint8_t* y, int threads, int calls) {
   static const auto* const executor = new quantd::Executor(threads);

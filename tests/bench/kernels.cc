@@ -1,5 +1,5 @@
-// The kernels beside what bounds them. Each thread works on tensors of its own, again and again, so
-// that what fits a cache is in it. See bench.h.
+// The kernels, compared with what bounds them. Each thread works on the same tensors repeatedly, so
+// that tensors that fit into a cache are in it. See bench.h.
 #include <algorithm>
 #include <barrier>
 #include <cstring>
@@ -17,7 +17,7 @@ namespace quantd::bench {
 namespace {
 
 constexpr size_t kPad = 4096;
-// Tensors that are larger than the caches are written past them.
+// For tensors that are larger than the caches, stores bypass these.
 constexpr size_t kStreamFrom = size_t{16} << 20;
 
 // The tensors of one thread.
@@ -26,7 +26,7 @@ struct Buffers {
   Memory x, y;
 };
 
-// All threads begin together; each is timed by the time that it was running.
+// All threads begin together; each is timed by the CPU time that it used.
 Load RunKernel(const std::function<void(const uint8_t*, size_t, uint8_t*, bool)>& run,
                const std::vector<Buffers>& buffers, size_t size, bool stream, double seconds) {
   std::barrier start(static_cast<std::ptrdiff_t>(buffers.size()));
@@ -64,7 +64,7 @@ void MeasureKernel(Report& report, const Kernel& kernel, const std::vector<Buffe
   const auto limit = [of = kernel.limit](const uint8_t* x, size_t n, uint8_t* y, bool stream) {
     RunLimit(of, x, n, y, stream);
   };
-  // The limit is the better of both kinds of stores.
+  // The limit is the faster of both kinds of stores.
   report.Measure({name,
                   {{"quantd", turn(kernel.run, bytes >= kStreamFrom)},
                    {LimitName(kernel.limit), turn(limit, false)},
@@ -86,7 +86,7 @@ void RunKernels(Report& report) {
       std::vector<Buffers> buffers;
       for (int t = 0; t < threads; ++t) buffers.emplace_back(bytes);
       for (const Kernel& kernel : kernels) {
-        // Of other sizes than 1 MiB all only where somebody asks for them.
+        // All kernels at 1 MiB; at other sizes only if --filter asks for them.
         const bool all = bytes == 1 << 20 || !absl::GetFlag(FLAGS_filter).empty();
         if ((all || &kernel == &kernels[0]) && report.Wanted(kernel.name)) {
           MeasureKernel(report, kernel, buffers, bytes);

@@ -15,7 +15,8 @@ constexpr size_t kCodeTile = 4096;  // codes between a kernel and packing
 constexpr size_t kMaxRuns = size_t{64} << 20;
 constexpr float kScale = 0.0234375f;
 
-// Scales of as many runs or elements as any case has; all the same, which no kernel knows.
+// Scales for the largest number of runs or elements of any case. All are equal, but kernels cannot
+// know that.
 struct Scales {
   std::vector<float> scale, reciprocal, correction, zero_point;
   std::vector<int32_t> integer_zero_point;
@@ -30,7 +31,7 @@ struct Scales {
   }
 };
 
-// Runs of 32 of 256 MiB; a scale an element is looked at in rows of 4,096.
+// Enough for runs of 32 in 256 MiB; a scale for each element is used in rows of 4,096.
 const Scales& SharedScales() {
   static const Scales scales(kMaxRuns / 32 + 4096);
   return scales;
@@ -71,7 +72,7 @@ QuantizeTile MakeTile(const Row& row, ScaleMode mode, size_t run) {
   return tile;
 }
 
-// Per element: the rows of 4,096 that a tensor with a scale a column has.
+// For a scale per element: rows of 4,096, as in a tensor with a scale for each column.
 template <typename Kernel, typename Tile>
 void ByRows(Kernel kernel, Tile tile, size_t size, size_t in, size_t out) {
   const uint8_t* x = tile.x;
@@ -107,7 +108,7 @@ Kernel QuantizeCase(const Row& row, ScaleMode mode, size_t run, std::string_view
 
 using Convert = void (*KernelTable::*)(const uint8_t*, size_t, uint8_t*);
 
-// Codes of one byte packed to 4 or 2 bits.
+// One-byte codes, packed to 4 or 2 bits.
 Kernel PackedCase(const Row& row, std::string_view type, Convert pack, size_t bits) {
   return {
       absl::StrCat("quantize ", Plain(row.name), " to ", std::string(type)), Limit::kNarrow8,
@@ -185,7 +186,7 @@ Kernel RangeCase(std::string_view name, NonFinite non_finite, ScaleMode mode, si
           }};
 }
 
-// The error report, after Quantize.
+// The error report that follows Quantize.
 Kernel ErrorsCase(const Row& row, size_t run, std::string_view suffix) {
   return {absl::StrCat("errors of ", Plain(row.name), std::string(suffix)), Limit::kRead,
           [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
@@ -214,11 +215,11 @@ constexpr EmbedRow kEmbedRows[] = {
 #include "kernels/kernels.inc"
 };
 
-// Embeddings of 1,024 values, each with a range and a length of its own.
+// Embeddings of 1,024 values, each with its own range and length.
 Kernel EmbedCase(const EmbedRow& row) {
   constexpr size_t kWidth = 1024;
   struct Ranges {
-    alignas(64) float low[kWidth], step[kWidth], factor[kWidth];  // as a plan has them
+    alignas(64) float low[kWidth], step[kWidth], factor[kWidth];  // as in a plan
     std::vector<double> length = std::vector<double>(kMaxRuns / kWidth, 55.0);
     Ranges() {
       for (size_t i = 0; i < kWidth; ++i) {
@@ -247,7 +248,7 @@ Kernel EmbedCase(const EmbedRow& row) {
           }};
 }
 
-// Of layouts: blocks of 32 or 64 floats.
+// Blocks of layouts: 32 or 64 floats.
 struct GgufRow {
   const char* name;
   GgufBlock block;

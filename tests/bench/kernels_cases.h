@@ -14,12 +14,12 @@ namespace quantd::bench {
 
 struct Kernel {
   std::string name;
-  Limit limit;  // what it is measured beside
+  Limit limit;  // what it is compared with
   // Works on `size` elements.
   std::function<void(const uint8_t* x, size_t size, uint8_t* y, bool stream)> run;
 };
 
-// In the order of the report; the first is that of FLOAT to UINT8 with one scale.
+// In the order of the report; the first is FLOAT to UINT8 with one scale.
 std::vector<Kernel> AllKernels();
 
 }  // namespace quantd::bench

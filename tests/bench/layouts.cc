@@ -1,4 +1,4 @@
-// Weights in memory to layouts and back beside a copy of the weight. See bench.h.
+// Weights in memory to layouts and back, compared with a copy of the weight. See bench.h.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -16,7 +16,7 @@ namespace {
 
 bool Never() { return false; }
 
-// A square BFLOAT16 weight, the parts that it becomes, and the weight that is made of them.
+// A square BFLOAT16 weight, its parts, and the weight that is decoded from them.
 class Weight {
  public:
   Weight(const LayoutInfo& info, const Memory& bytes, int64_t side, Memory& back)
@@ -35,11 +35,11 @@ class Weight {
     }
   }
 
-  // With the pass that some need before.
+  // Includes the first pass that some layouts need.
   absl::Status Encode(const Executor& executor) {
     absl::StatusOr<WeightFacts> facts = MeasureWeight(plan_, source_, executor, Never);
     if (!facts.ok()) return facts.status();
-    facts->offset = 0;  // the text of -double has the length of this one
+    facts->offset = 0;  // the text has the same length with 0
     return EncodeWeight(plan_, *facts, source_, sink_pointers_, executor, Never);
   }
   absl::Status Decode(const Executor& executor) {
@@ -74,7 +74,7 @@ void RunLayouts(Report& report) {
   constexpr size_t kBytes = kSide * kSide * 2;
   report.Begin("layouts", "Layouts: BFLOAT16 weights of 4096 x 4096 beside a copy of them",
                Columns::kRates);
-  // Noise in the upper bytes is noise.
+  // The upper halves of random FLOATs are random BFLOAT16s.
   const Memory floats = Floats(kSide * kSide);
   const Memory bytes(kBytes);
   for (size_t i = 0; i < kBytes / 2; ++i) {

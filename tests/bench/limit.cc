@@ -112,7 +112,7 @@ void RunLimitHere(bench::Limit limit, const uint8_t* x, size_t size, uint8_t* y,
 
 #else
 
-// The baseline, for a CPU that has no vectors that Highway is built for.
+// The baseline, for a CPU whose vectors Highway does not support.
 void RunLimitHere(bench::Limit limit, const uint8_t* x, size_t size, uint8_t* y, bool) {
   const size_t in = limit == bench::Limit::kWiden8 ? 1 : limit == bench::Limit::kWiden16 ? 2 : 4;
   const size_t out = limit == bench::Limit::kNarrow8    ? 1

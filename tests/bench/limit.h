@@ -1,4 +1,4 @@
-// What bounds a kernel: the memory traffic of the same shape with as little arithmetic as can be.
+// What bounds a kernel: memory traffic of the same shape with as little arithmetic as possible.
 #ifndef QUANTD_TESTS_BENCH_LIMIT_H_
 #define QUANTD_TESTS_BENCH_LIMIT_H_
 
@@ -17,7 +17,7 @@ enum class Limit {
 };
 const char* LimitName(Limit limit);
 
-// Over `size` elements. `stream`: with stores that go past the caches.
+// Runs over `size` elements. `stream`: with stores that bypass the caches.
 void RunLimit(Limit limit, const uint8_t* x, size_t size, uint8_t* y, bool stream);
 
 }  // namespace quantd::bench

@@ -39,7 +39,7 @@ std::vector<Mixed> MakeMix() {
   return mix;
 }
 
-// Sends until `wanted` requests in all have been answered. Counts the responses that were wrong.
+// Sends until `wanted` requests are answered in total. Counts the wrong responses.
 void SendMix(const Process& quantd, const std::vector<Mixed>& mix, uint64_t wanted,
              std::atomic<uint64_t>& sent, std::atomic<uint64_t>& wrong) {
   std::vector<std::thread> senders;
@@ -74,7 +74,7 @@ void RunMemory(Report& report) {
   };
   note("idle", resident());
   std::atomic<uint64_t> sent{0}, wrong{0};
-  // --quick has no time for what needs two pauses.
+  // --quick leaves this out, because it needs two pauses.
   if (!absl::GetFlag(FLAGS_quick)) {
     const std::vector<Mixed> mix = MakeMix();
     SendMix(quantd, mix, 2000, sent, wrong);

@@ -1,4 +1,4 @@
-"""The models that ONNX Runtime runs beside quantd. models.py FOLDER writes them: quantize.onnx and so on.
+"""The models that ONNX Runtime runs for comparison. models.py FOLDER writes them: quantize.onnx and so on.
 
 Each is one node; every tensor is an input or an output, and x has one dimension of any length.
 """
@@ -24,7 +24,7 @@ def model(name):
     operator, *sides = MODELS[name]
     node = helper.make_node(operator, *map(list, sides))
     tensors = ([helper.make_tensor_value_info(tensor, *info) for tensor, info in side.items()] for side in sides)
-    # Versions that every ONNX Runtime of the last years reads.
+    # Versions that every ONNX Runtime of recent years can read.
     graph = helper.make_graph([node], name, *tensors)
     made = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
     onnx.checker.check_model(made)

@@ -1,8 +1,8 @@
 // See onnxruntime.h.
 //
-// OrtGetApiBase()->GetApi(version) gives a table of function pointers that only ever grows at its
-// end, so a function's place in it is part of the ABI. The wheel has the library but no header;
-// these are the places. Each function that makes an object returns it through its last argument.
+// OrtGetApiBase()->GetApi(version) returns a table of function pointers that only grows at its end,
+// so a function's place in it is part of the ABI. The wheel has the library but no header; these
+// are the places. Each function that makes an object returns it through its last argument.
 #include "onnxruntime.h"
 
 #include <dlfcn.h>
@@ -39,7 +39,7 @@ Result Call(Api api, Place place, Arguments... arguments) {
   return reinterpret_cast<Function*>(const_cast<void*>(api[place]))(arguments...);
 }
 
-// A function that returns a status, which is null where all is well.
+// A function that returns a status, which is null on success.
 template <typename... Arguments>
 absl::Status Try(Api api, Place place, Arguments... arguments) {
   void* const status = Call<void*>(api, place, arguments...);
@@ -49,19 +49,19 @@ absl::Status Try(Api api, Place place, Arguments... arguments) {
   return result;
 }
 
-// What OrtGetApiBase() returns.
+// The result of OrtGetApiBase().
 struct ApiBase {
   const void* (*get_api)(uint32_t version);  // null: the library is older
   const char* (*get_version_string)();
 };
 
-// Inputs or outputs; gives the values back.
+// Inputs or outputs; frees the values.
 struct Values {
   ~Values() {
     for (void* value : values) Call<void>(api, kReleaseValue, value);
   }
   absl::Status Add(const std::vector<OrtTensor>& tensors) {
-    void* memory = nullptr;  // of the device allocator and the default memory type
+    void* memory = nullptr;  // the device allocator and the default memory type
     absl::Status status = Try(api, kCreateCpuMemoryInfo, 0, 0, &memory);
     for (const OrtTensor& tensor : tensors) {
       void* value = nullptr;

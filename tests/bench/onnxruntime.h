@@ -1,5 +1,5 @@
-// ONNX Runtime through its C API, from a shared library that is loaded at run time: as much of it
-// as a comparison needs.
+// ONNX Runtime through its C API, from a shared library that is loaded at run time: only what the
+// comparisons need.
 #ifndef QUANTD_TESTS_BENCH_ONNXRUNTIME_H_
 #define QUANTD_TESTS_BENCH_ONNXRUNTIME_H_
 
@@ -15,10 +15,10 @@
 
 namespace quantd::bench {
 
-// ONNX TensorProto.DataType, as far as it is used.
+// The ONNX TensorProto.DataTypes that are used.
 enum class OrtElementType : int { kFloat = 1, kUint8 = 2 };
 
-// A tensor in memory that somebody else owns.
+// A tensor in memory that belongs to somebody else.
 struct OrtTensor {
   const char* name;
   void* data;
@@ -27,15 +27,15 @@ struct OrtTensor {
   OrtElementType type;
 };
 
-// A model ready to run. Safe from any thread. Neither it nor the library is unloaded.
+// A model that is ready to run. Safe from any thread. Neither it nor the library is unloaded.
 class OrtModel {
  public:
-  // Runs an operator in `threads` threads, the caller's among them; all else is the default.
+  // Runs an operator in `threads` threads, including the caller's; everything else is the default.
   static absl::StatusOr<OrtModel> Open(const std::string& library, const std::string& path,
                                        int threads);
 
-  // What runs the model on these tensors, again and again. Outputs are written where they are; the
-  // library allocates and copies none of them.
+  // Returns a function that runs the model on these tensors, any number of times. It writes
+  // directly into the outputs; the library allocates and copies none of them.
   absl::StatusOr<std::function<absl::Status()>> Bind(const std::vector<OrtTensor>& inputs,
                                                      const std::vector<OrtTensor>& outputs) const;
 

@@ -1,11 +1,11 @@
-"""onnxruntime.quantization.quantize_static with its own calibration and with quantd's, on a small classifier of scikit-learn's
-digits: what the quantized model is worth, how long calibrating takes, and how much memory, by the number of batches.
+"""onnxruntime.quantization.quantize_static with its own calibration and with quantd's, on a small classifier of scikit-learn's digits: the quality
+of the quantized model, and the time and memory of calibration, by the number of batches.
 
     python tests/bench/onnxruntime_calibration.py [--batches=20,200,1000]
 
 Needs onnx, onnxruntime, scikit-learn, quantd and quantd-core (./tests/run.sh engine makes such an environment: build/venv-engine).
-Every row is a process of its own. Accuracy is of 597 digits that were not trained on; SQNR is that of the model's outputs beside
-those of the float model; time and memory are of calibration: seconds, and growth of the process's peak (ru_maxrss).
+Every row is a process of its own. Accuracy is that on 597 digits that were not trained on; SQNR compares the model's outputs with those of the
+float model; time and memory are those of calibration: seconds, and growth of the process's peak (ru_maxrss).
 """
 
 import argparse
@@ -30,7 +30,7 @@ TYPES = ("QUInt8", "QInt8 symmetric", "QUInt4")
 
 
 def outliers(x):
-    """Calibration data of which one image of 1,200 has a pixel a hundred times too bright."""
+    """Calibration data in which one of 1,200 images has a pixel a hundred times too bright."""
     x = x.copy()
     x[7, 0, 3, 3] = 100
     return x
@@ -39,13 +39,13 @@ def outliers(x):
 def logits(path, x):
     import onnxruntime
 
-    plain = onnxruntime.SessionOptions()  # as the model says: fused operators know no 4 bits
+    plain = onnxruntime.SessionOptions()  # as the model is written: fused operators have no 4 bits
     plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(path, plain, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
 
 
 def quantized(model, package, method, kind, x, batches, path):
-    """Writes the quantized model; seconds and MiB that it took."""
+    """Writes the quantized model; returns the seconds and MiB that it took."""
     import digits
     import onnxruntime.quantization as theirs
 

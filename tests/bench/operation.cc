@@ -37,7 +37,7 @@ Shape ScaleShape(const Spec& spec) {
   return counts;
 }
 
-// That differ from one to the next, about a 40th.
+// Each differs from its neighbours, by about a 40th.
 Memory Scales(size_t count) {
   Memory memory(count * sizeof(float));
   auto* scales = reinterpret_cast<float*>(memory.data());

@@ -18,7 +18,7 @@
 
 namespace quantd::bench {
 
-// Bytes on pages of their own, there before anything is measured.
+// Bytes on their own pages, which exist before anything is measured.
 class Memory {
  public:
   explicit Memory(size_t bytes);
@@ -31,7 +31,7 @@ class Memory {
 };
 // FLOAT from -3 to 3, well mixed.
 Memory Floats(size_t count);
-// UINT8 of all kinds.
+// UINT8, all values.
 Memory Codes(size_t count);
 
 enum class OperationKind { kQuantize, kDynamicQuantize, kDequantize };
@@ -54,11 +54,11 @@ class Operation {
   OperationKind kind() const { return spec_.kind; }
   bool widens() const { return spec_.kind == OperationKind::kDequantize; }
   size_t elements() const { return elements_; }
-  // Of both, those of one scale for all are the same in every operation.
+  // One scale and zero point for the whole tensor are the same in every operation.
   const Memory& x() const { return x_; }
   const Memory& scale() const { return scale_; }
   const Memory& zero_point() const { return zero_point_; }
-  // What was written last, and what DynamicQuantize found.
+  // The last results, including those of DynamicQuantize.
   const Memory& y() const { return y_; }
   const Memory& made_scale() const { return made_scale_; }
   const Memory& made_zero_point() const { return made_zero_point_; }

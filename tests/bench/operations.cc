@@ -1,5 +1,5 @@
-// The operations on large tensors with one scale, beside what bounds them, beside one thread and
-// beside ONNX Runtime, whose bytes are compared first; then with all kinds of scales. See bench.h.
+// The operations on large tensors with one scale, compared with what bounds them, with one thread
+// and with ONNX Runtime, whose bytes are compared first; then with all granularities. See bench.h.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -25,7 +25,7 @@ Side SideOf(const std::string& name, Run run, const Executor& executor, double s
           }};
 }
 
-// Copies or reads of the shape of the operation's, one after the other, a piece a task.
+// Copies or reads of the operation's shape, one after the other; each task has a piece.
 Run LimitRun(const Operation& operation, const std::vector<Limit>& limits, int tasks, bool stream,
              const Memory& y) {
   return [&operation, &y, limits, tasks, stream](const Executor& executor) {
@@ -45,7 +45,7 @@ Run LimitRun(const Operation& operation, const std::vector<Limit>& limits, int t
   };
 }
 
-// ONNX Runtime's way to the same, and whether both wrote the same bytes.
+// The same operation in ONNX Runtime, and whether both wrote the same bytes.
 class Peer {
  public:
   explicit Peer(const Operation& operation)
@@ -117,8 +117,8 @@ class Measurement {
                                   static_cast<double>(bytes) / 1e10))),
         y_(bytes) {}
 
-  // The last pool's figures; those of fewer threads are beside them. With `operation`, ONNX
-  // Runtime is, too; `of` is what the limit reads.
+  // The last pool's figures, compared with fewer threads and, with `with_peer`, with ONNX Runtime;
+  // the limit reads the tensors of `of`.
   void Measure(const std::string& title, const Run& run, const Operation& of, const Bound& bound,
                bool with_peer) {
     const int threads = pools_.back()->threads();
@@ -157,7 +157,7 @@ class Measurement {
   const size_t bytes_;
   const std::vector<std::unique_ptr<Executor>>& pools_;
   const double seconds_;
-  const Memory y_;  // of the limits
+  const Memory y_;  // for the limits
 };
 
 void MeasureSize(Report& report, size_t bytes,
@@ -173,7 +173,7 @@ void MeasureSize(Report& report, size_t bytes,
         NameOf(kind), [&](const Executor& executor) { return operation.Run(executor); }, operation,
         bounds[static_cast<size_t>(kind)], true);
   }
-  // A tensor more for a calibrator that has seen it.
+  // Adds one more tensor to a calibrator that has seen it before.
   const Operation values({.shape = shape});
   for (const auto method : {CalibrationMethod::kMinMax, CalibrationMethod::kMse}) {
     Calibrator calibrator = *Calibrator::Create({.method = method});
@@ -211,7 +211,7 @@ std::vector<Grain> Grains() {
   return grains;
 }
 
-// 1 MiB by every kind of scales, beside the same with one.
+// 1 MiB with every granularity, compared with one scale.
 void MeasureGrains(Report& report, const Executor& executor) {
   const int threads = executor.threads();
   const double seconds = Seconds(absl::GetFlag(FLAGS_quick) ? 0.002 : 0.005);
@@ -241,7 +241,7 @@ void RunOperations(Report& report) {
                             "; GB/s of FLOAT"),
                Columns::kRates);
   for (const int threads : Threads()) {
-    std::vector<std::unique_ptr<Executor>> pools;  // of 1, 2, 4, ... and so many threads
+    std::vector<std::unique_ptr<Executor>> pools;  // of 1, 2, 4, ... threads
     for (int fewer = 1; fewer < threads; fewer *= 2) {
       pools.push_back(std::make_unique<Executor>(fewer));
     }

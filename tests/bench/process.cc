@@ -25,12 +25,12 @@ Process::Process(const std::vector<std::string>& command, const std::string& rea
                  const std::vector<int>& cpus) {
   pid_ = fork();
   if (pid_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // not to stay behind when the benchmark is interrupted
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with the benchmark
     cpu_set_t set;
     CPU_ZERO(&set);
     for (const int cpu : cpus) CPU_SET(cpu, &set);
     if (!cpus.empty()) sched_setaffinity(0, sizeof(set), &set);
-    // Its log stays out of the tables.
+    // Keeps its log out of the tables.
     if (!ready_file.empty() && freopen((ready_file + ".log").c_str(), "w", stderr) == nullptr) {
       _exit(127);
     }

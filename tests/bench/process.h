@@ -13,8 +13,8 @@ namespace quantd::bench {
 
 class Process {
  public:
-  // Starts the program and waits until `ready_file` is there, unless that is empty. Ends this
-  // process when that takes longer than 20 s. `cpus`: the only ones that it may use; empty: all.
+  // Starts the program and waits until `ready_file` exists, unless its name is empty. If that takes
+  // longer than 20 s, this process ends. `cpus`: the CPUs that it may use; empty: all.
   Process(const std::vector<std::string>& command, const std::string& ready_file,
           const std::vector<int>& cpus = {});
   // Kills it.

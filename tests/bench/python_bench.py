@@ -1,13 +1,13 @@
-"""Python's ways beside others: python_bench.py [SECTION...] [--quick] [--json=FILE] [--quantd=FILE] [--core=FILE]
+"""Ways of quantizing from Python, compared: python_bench.py [SECTION...] [--quick] [--json=FILE] [--quantd=FILE] [--core=FILE]
 
-client      quantd.Client beside plain grpc that sends and receives the same bytes, serialized before
-async       AsyncClient beside threads with a Client: calls of 4 KiB
+client      quantd.Client, and plain grpc that sends and receives the same bytes, serialized before
+async       AsyncClient, and threads with a Client: calls of 4 KiB
 break_even  every way to have a tensor quantized, from 1 KiB to 256 MiB; "cluster" is not measured: it is TCP on this machine
-            and the time that the bytes take over 10 Gbit/s, there and back, with 0.1 ms for the round trip
-engine      quantd_core beside the C++ core, loaded into this process (--core), and ONNX Runtime: DynamicQuantize
-embeddings  quantize_embeddings beside what people use for the same codes, and beside plain copies
+            plus the time that the bytes take over 10 Gbit/s, there and back, with 0.1 ms for the round trip
+engine      quantd_core, the C++ core, loaded into this process (--core), and ONNX Runtime: DynamicQuantize
+embeddings  quantize_embeddings, what people use for the same codes, and plain copies
 
-The sides take turns. Where ONNX Runtime is one, a turn begins when all threads sleep: its look for work for 40 ms.
+The sides take turns. If one is ONNX Runtime, a turn begins when all threads sleep: after work, its threads look for more for 40 ms.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def asynchronous(report, options):
 
 
 def by_numpy(x):
-    """As one writes it, and as exact: DynamicQuantizeLinear."""
+    """As one would write it, but equally exact: DynamicQuantizeLinear."""
     low, high = min(x.min(), np.float32(0)), max(x.max(), np.float32(0))
     scale = (high - low) / np.float32(255)
     zero_point = np.clip(np.rint(-low / scale), 0, 255)
@@ -129,7 +129,7 @@ def engine(report, options):
     model = models.model("dynamic_quantize").SerializeToString()
     session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
     ours = quantd_core.Engine(threads=threads)
-    # Of small ones a hundred at a time.
+    # Small ones: a hundred at a time.
     for count, per, calls, name in ((64 * MIB // 4, 1, 7, "64 MiB"), (1024, 100, 20, "1,024 floats")):
         x, out, reused = floats(count), np.zeros(count, np.uint8), np.zeros(count, np.uint8)
         expected = ours.dynamic_quantize(x).y
@@ -166,7 +166,7 @@ def embeddings(report, options):
     if theirs is not None:
         sides["ranges"]["sentence-transformers"] = lambda: theirs.quantize_embeddings(x, "uint8", ranges=ranges)
     if numkong is not None:
-        # Its cast rounds and its factor is one for all: other codes than any recipe's, and less to do.
+        # Its cast rounds, and it has one factor for all: other codes than any recipe's, and less work.
         own = numkong.Tensor(x.reshape(-1))
         for recipe in ("unit", "direction"):
             sides[recipe]["numkong scale, astype"] = lambda: numkong.scale(own, alpha=127.0, beta=0.0).astype("int8")

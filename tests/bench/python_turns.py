@@ -1,4 +1,5 @@
-"""Turns of several ways to do a thing in Python, their table and their JSON; the Python side of turns.h and report.h."""
+"""Turns of several ways to do something in Python, their table and their JSON; the Python version of turns.h and
+report.h."""
 
 import contextlib
 import json
@@ -29,8 +30,9 @@ class Report:
         print(f"\n{title}", flush=True)
 
     def measure(self, case, sides, rounds, calls=1, per=1, of=min, pause=0.0, clock=time.perf_counter, more=None):
-        """Sides: name -> what to call, ours first. A turn is so many calls, each of `per` things; `of` makes one time of
-        theirs. It is divided by its neighbour's of the round; the next round goes back. more: a column that is computed."""
+        """Sides: name -> what to call, ours first. A turn consists of `calls` calls, each of `per` things; `of` reduces its
+        times to one. This is divided by that of its neighbour in the round; the next round is in reverse order. more: a
+        computed column."""
         taken = {name: [] for name in sides}
         for call in sides.values():
             call()
@@ -64,7 +66,7 @@ class Report:
         print(f"| {case} | " + " | ".join(cells) + " |", flush=True)
 
     def write(self, path):
-        """Beside the sections of other programs that are there."""
+        """Next to the sections that other programs have written."""
         path = Path(path)
         path.write_text(json.dumps((json.loads(path.read_text()) if path.exists() else {}) | self.sections, indent=1))
 

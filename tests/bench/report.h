@@ -1,5 +1,5 @@
-// The one table and the one JSON file of all sections: a row for each pair of sides of a case, with
-// the figures of both and the ratios of their neighbouring turns.
+// The table and the JSON file of all sections: a row for each pair of sides of a case, with the
+// figures of both and the ratios of their neighbouring turns.
 #ifndef QUANTD_TESTS_BENCH_REPORT_H_
 #define QUANTD_TESTS_BENCH_REPORT_H_
 
@@ -16,34 +16,34 @@ namespace quantd::bench {
 
 struct Case {
   std::string name;
-  // Two at least. Several of one name are ways to do the same: the fastest of them counts.
+  // At least two. Those with the same name do the same in different ways: the fastest counts.
   std::vector<Side> sides;
-  // FLOAT of a call or a pass: rates are shown in GB/s of it. 0: in calls a second.
+  // The FLOAT bytes of a call or a pass: rates are shown in GB/s of them. 0: in calls per second.
   size_t bytes = 0;
-  // Which side is compared with which; none: the first with each of the others.
+  // Which sides are compared; none: the first with each of the others.
   std::vector<std::pair<std::string, std::string>> pairs = {};
 };
 
-// What the rows of a section have: work in this process has a rate and nothing else; notes.
+// The columns of a section: work in this process has only a rate; notes have a value.
 enum class Columns { kRates, kCalls, kNotes };
 
 class Report {
  public:
-  // Goes on with a section and another table.
+  // Begins a section with a table.
   void Begin(const std::string& section, const std::string& title, Columns columns);
 
-  // Whether --filter lets the case through: ask before making its sides.
+  // Whether --filter selects the case: ask before making its sides.
   bool Wanted(const std::string& name) const;
-  // Lets the sides take so many turns, prints and keeps the rows.
+  // Runs `rounds` turns of each side, prints the rows and keeps them.
   void Measure(const Case& one, int rounds);
-  // A figure that no turns were taken for.
+  // A figure that was measured without turns.
   void Note(const std::string& name, double value, const std::string& unit);
-  // Prints and keeps why something was not measured.
+  // Prints and keeps the reason why something was not measured.
   void LeftOut(const std::string& why);
   void CountErrors(uint64_t errors) { errors_ += errors; }
 
   uint64_t errors() const { return errors_; }
-  // Adds its sections to those that are in the file. False when it can't be written.
+  // Adds its sections to those in the file. False if it cannot be written.
   bool Write(const std::string& path) const;
 
  private:

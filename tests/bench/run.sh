@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Measures: tests/bench/run.sh [--quick] [SECTION...] [flags]. All sections, or those that are named; --list names them. Prints
-# tables, puts the figures into build/bench/results.json, beside those of other sections, and ends with what they say about the
-# project's goals. Flags are those of quantd_bench (--filter='tcp 1 MiB x 4', ...); Python's sections know --quick only.
+# Measures: tests/bench/run.sh [--quick] [SECTION...] [flags]. All sections, or only the named ones; --list names them. Prints
+# tables, writes the figures into build/bench/results.json, beside those of other sections, and ends with a comparison with the
+# project's goals. Flags are those of quantd_bench (--filter='tcp 1 MiB x 4', ...); Python's sections have only --quick.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/../../deploy/packages.sh"
@@ -47,7 +47,7 @@ if [[ ${#ours[@]} -gt 0 ]]; then
   build_tree release quantd_bench quantd_bench_callback quantd -- -DQUANTD_BUILD_TESTS=ON
   peer=()
   if among operations "${ours[@]}" || among peers "${ours[@]}"; then
-    # ONNX Runtime is the Python wheel's, at the version of the conformance tests.
+    # ONNX Runtime comes from the Python wheel, in the version of the conformance tests.
     if prepare_venv >"$QUANTD_LOGS/bench.log" 2>&1; then
       "$VENV/bin/python" "$here/models.py" "$results/models"
       peer=(--onnxruntime="$(ls "$VENV"/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.*)"

@@ -15,7 +15,7 @@
 namespace quantd::bench {
 namespace {
 
-// With one scale, the values are those of an Operation.
+// With one scale, it has the values of an Operation.
 v1::Tensor ToProto(v1::DataType type, const Shape& shape, const Memory& memory) {
   v1::Tensor tensor;
   tensor.set_data_type(type);
@@ -44,7 +44,7 @@ std::string NormalFloats(size_t count) {
   return bytes;
 }
 
-// Of three standard deviations on both sides.
+// Three standard deviations on both sides.
 std::string NormalCodes(size_t count) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal(128, 127.0F / 3);
@@ -55,7 +55,7 @@ std::string NormalCodes(size_t count) {
   return codes;
 }
 
-// Of the three operations.
+// For the three operations.
 template <typename Message>
 Message Fill(const Config& config) {
   constexpr bool kWidens = std::is_same_v<Message, v1::DequantizeRequest>;
@@ -74,7 +74,7 @@ Message Fill(const Config& config) {
     const Operation like({});
     *message.mutable_scale() = ToProto(v1::DATA_TYPE_FLOAT, {}, like.scale());
     *message.mutable_zero_point() = ToProto(v1::DATA_TYPE_UINT8, {}, like.zero_point());
-    // In the middle, so that both sides have codes.
+    // In the middle, so that positive and negative values have codes.
     if (config.normal) message.mutable_zero_point()->set_raw_data("\x80");
   }
   if constexpr (!kWidens) message.set_report_error(config.report_error);
@@ -95,7 +95,7 @@ std::string Embeddings(size_t bytes) {
   return request.SerializeAsString();
 }
 
-// Bytes of quantd's response to one call or one item.
+// The size of quantd's response to one call or one item.
 size_t ResponseBytes(const Process& quantd, const Config& config) {
   Config unary = config;
   if (config.operation == "Stream") unary.operation = "DynamicQuantize";
@@ -171,7 +171,7 @@ Process StartEcho(const std::string& name, const std::string& tls) {
 }
 
 std::shared_ptr<Client> Connect(const Process& server, const Config& config) {
-  // One thread of the load can't keep many cores busy.
+  // One thread of the load cannot keep many cores busy.
   const int threads =
       std::clamp(Executor::DefaultThreads() / 2, 1, std::min(config.connections, 8));
   return std::make_shared<Client>(Address(server, config), config.connections, threads,

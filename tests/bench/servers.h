@@ -1,4 +1,4 @@
-// The calls that are measured, the servers that are compared, and sides that call them.
+// The calls that are measured, the servers that are compared, and the sides that call them.
 #ifndef QUANTD_TESTS_BENCH_SERVERS_H_
 #define QUANTD_TESTS_BENCH_SERVERS_H_
 
@@ -14,34 +14,34 @@
 namespace quantd::bench {
 
 struct Config {
-  // A method; "Stream": of DynamicQuantize. FLOAT and UINT8 with one scale; QuantizeEmbeddings is
-  // of RANGES with embeddings of 1,024 values, Calibrate of one message.
+  // A method; a "Stream" has DynamicQuantize items. FLOAT and UINT8 with one scale;
+  // QuantizeEmbeddings has RANGES and embeddings of 1,024 values, Calibrate has one message.
   std::string operation;
   bool unix_socket = false;
   size_t bytes = 0;              // of x
   int in_flight = 1;             // calls, or streams
   int window = 1;                // a Stream's items in flight
   int connections = 1;           // calls go to them in turn
-  bool report_error = false;     // of Quantize: ten times the work
+  bool report_error = false;     // for Quantize: ten times the work
   bool shared = false;           // tensors in regions "x" and "y"
-  bool normal = false;           // x, or what its codes are of, is normally distributed
-  std::string certificate = {};  // of a server with TLS, PEM; empty: plain text
+  bool normal = false;           // normally distributed values, or codes of such
+  std::string certificate = {};  // that of a server with TLS, PEM; empty: plain text
   double seconds = 0.06;         // of a turn, unless --seconds says otherwise
 
-  // "Quantize tcp 1 MiB x 4", " x 8" for a window, ", 4 connections" for more than one.
+  // "Quantize tcp 1 MiB x 4", " x 8" for a window, ", 4 connections" if there are several.
   std::string Name() const;
 };
 
 // "/service/" and the name.
 std::string Method(const std::string& name);
 
-// The message of one call or one item: of the same tensors as an Operation's.
+// The message of one call or one item, with the same tensors as an Operation.
 std::string Request(const Config& config);
 
-// quantd, with room for the largest requests. `name` tells several apart.
+// Starts quantd with room for the largest requests. `name` tells several apart.
 Process StartQuantd(const std::string& name, const std::vector<std::string>& flags = {},
                     const std::vector<int>& cpus = {});
-// `tls`: the base of its certificate's files, see echo.cc.
+// `tls`: the path of its certificate's files without ending, see echo.cc.
 Process StartEcho(const std::string& name, const std::string& tls = {});
 
 // The address of a server for a configuration.
@@ -50,11 +50,10 @@ const std::string& Address(const Process& server, const Config& config);
 // One client to a server, which stays connected; see Client.
 std::shared_ptr<Client> Connect(const Process& server, const Config& config);
 
-// A side that calls a server, quantd or another that knows its methods; over a client of its own,
-// if none is given.
+// A side that calls quantd, or another server with its methods. Makes a client if none is given.
 Side Calling(const std::string& name, const Process& server, const Config& config,
              std::shared_ptr<Client> client = nullptr);
-// A side that calls the echo, which is told how long quantd's replies are.
+// A side that calls the echo, after telling it how long quantd's replies are.
 Side CallingEcho(const Process& echo, const Process& quantd, const Config& config);
 
 }  // namespace quantd::bench

@@ -1,7 +1,7 @@
-"""What to ask of a node for a load: the table "Sizing" of deploy/helm/quantd/README.md. sizing.py [--quantd=FILE] [--seconds=5]
+"""What a load needs of a node: the table "Sizing" of deploy/helm/quantd/README.md. sizing.py [--quantd=FILE] [--seconds=5]
 
-CPU is that of the server's process, by the kernel's account, while as many calls are in flight as the row has; it does not depend on how fast this
-client is. Cores leave 30 percent free. Memory is what the server divides (deploy/OPERATIONS.md, "Memory"), with all calls in flight under permits.
+CPU is that of the server's process, as counted by the kernel, with as many calls in flight as the row has; it does not depend on the speed of this
+client. Cores leave 30 percent free. Memory is what the server divides (deploy/OPERATIONS.md, "Memory"), with all calls in flight under permits.
 """
 
 import argparse
@@ -25,7 +25,7 @@ KIB, MIB = 1 << 10, 1 << 20
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 FREE = 0.7
 
-# What is sent, how it is called, how many of it a call carries, how many a second there are to be, calls in flight, flags beside the chart's.
+# The request, its name, how many of it a call carries, how many per second are wanted, calls in flight, flags besides the chart's.
 ROWS = [
     ("vectors of 768, one per call", "quantize_embeddings", (1, 768), 1, 50_000, 64, ""),
     ("vectors of 768, 100 per call", "quantize_embeddings", (100, 768), 100, 1_000_000, 16, ""),
@@ -58,7 +58,7 @@ def cpu_seconds(pid):
 
 
 def measure(binary, method, shape, in_flight, seconds):
-    """(CPU seconds a call, bytes of a request and its answer)"""
+    """(CPU seconds per call, bytes of a request and its answer)"""
     x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     arguments = {"recipe": "unit", "normalize": True} if method == "quantize_embeddings" else {}
     request = requests.BUILDERS[method](x, **arguments).encode()
@@ -91,7 +91,7 @@ def measure(binary, method, shape, in_flight, seconds):
 
 
 def memory_limit(permits, message):
-    """The container's limit with which `permits` bytes fit into the budget of requests and one message into that of receiving."""
+    """The container's limit at which `permits` bytes fit into the budget of requests and one message into that of receiving."""
     least = 85 * MIB + max(permits * 16 / 9, message * 16 / 7 * 8 / 7)
     return max(256 * MIB, least * 16 / 15)
 

@@ -1,8 +1,8 @@
-"""Prints what the benchmarks say about the project's goals: a line a goal, computed from the JSON file that run.sh writes.
+"""Compares the benchmarks with the project's goals: one line per goal, computed from the JSON file that run.sh writes.
 
     summary.py FILE
 
-A figure that needs what was not measured says so (--quick leaves much out; ONNX Runtime may be missing).
+If a figure was not measured, its line says so (--quick leaves much out; ONNX Runtime may be missing).
 """
 
 import json
@@ -22,7 +22,7 @@ class Results:
         return next(row for row in rows if row["case"] == case and all(row.get(key) == value for key, value in wanted.items()))
 
     def ratio(self, section, case, beside, figure="rate", **wanted):
-        """Ours over theirs."""
+        """Our rate divided by theirs."""
         return self.row(section, case, beside=beside, **wanted)["ratios"][figure]["median"]
 
     def in_process(self, section, name, size, threads, beside):
@@ -41,7 +41,7 @@ class Results:
         return self.in_process("operations", name, size, threads, "ONNX Runtime")
 
     def python(self, section, case, beside):
-        """Time over theirs."""
+        """Our time divided by theirs."""
         return self.row(section, case)["ratios"][beside]["median"]
 
     def over_the_core(self, memory):
@@ -56,7 +56,7 @@ class Results:
 
 
 def goals(r):
-    """What, the comparison, the goal, how it is computed."""
+    """What is measured, the comparison, the goal, and the function that computes it."""
     calls = ("Quantize", "DynamicQuantize", "Dequantize")
     sizes = ("1 MiB", "16 MiB", "256 MiB")
     for threads in (1, "all"):

@@ -8,7 +8,7 @@
 namespace quantd::bench {
 namespace {
 
-// The value below which the part q of the values lies; 0 for none.
+// The value below which a share q of the values lies; 0 if there are none.
 double Quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
   const auto nth = values.begin() + static_cast<ptrdiff_t>(q * (values.size() - 1) + 0.5);
@@ -35,7 +35,7 @@ Ratio CompareOne(const Series& side, const Series& other, double Figures::* fiel
   return {Quantile(ratios, 0.5), Quantile(ratios, 0.25), Quantile(ratios, 0.75)};
 }
 
-// Returns when no thread of this process is at work.
+// Returns when no thread of this process is running.
 void FallAsleep() {
   const auto slice = std::chrono::milliseconds(2);
   const double still = 0.05 * std::chrono::duration<double>(slice).count();
@@ -108,15 +108,15 @@ Load Repeat(const std::function<absl::Status()>& run, double seconds, int thread
   if (threads > 1) FallAsleep();
   Load load;
   absl::Status status;
-  // Until the caches hold what they can and the pool's threads are awake, each on a core of its
-  // own: the kernel wakes them beside the caller and moves them milliseconds later.
+  // Repeats until the caches are filled and the pool's threads are awake, each on its own core: the
+  // kernel wakes them on the caller's core and moves them milliseconds later.
   const double lead = threads > 1 ? std::min(0.01, seconds) : seconds / 10;
   const double start = Now(CLOCK_MONOTONIC);
   do {
     status.Update(run());
     ++load.total;
   } while (Now(CLOCK_MONOTONIC) - start < lead);
-  // What takes microseconds looks at the clock now and then only.
+  // Short work reads the clock only now and then.
   const double once = (Now(CLOCK_MONOTONIC) - start) / static_cast<double>(load.total);
   const int batch = std::clamp(static_cast<int>(20e-6 / once), 1, 64);
   const double begin = Now(clock);

@@ -1,10 +1,10 @@
-"""tests/golden/layouts.txt: what the packages make of the hard weights, as checksums, for tests that have no packages.
+"""tests/golden/layouts.txt: checksums of what the packages make of the hard weights, for tests without the packages.
 
     build/venv-checkpoints/bin/python tests/checkpoints/golden.py            compares
-    build/venv-checkpoints/bin/python tests/checkpoints/golden.py --update   writes it anew
+    build/venv-checkpoints/bin/python tests/checkpoints/golden.py --update   writes the file anew
 
 A line: layout, dtype, index of the weight, then `refused`, or the CRC-32 of each part in the order of WeightParts and of its decoding to FLOAT,
-FLOAT16 and BFLOAT16 (`-` where the package cannot read what it wrote); with -double the bits of nested_offset before them. Lines of GGML's K types
+FLOAT16 and BFLOAT16 (`-` if the package cannot read what it wrote); with -double, the bits of nested_offset before them. Lines of GGML's K types
 are decodings of hard.blocks.
 """
 
@@ -20,17 +20,17 @@ import torch
 GOLDEN = Path(__file__).parents[1] / "golden/layouts.txt"
 WEIGHTS = 24
 COMPRESSED = "int8 int8-tensor int4-g128 int4-g32 int4-g128-asym int4-g32-asym fp8 fp8-tensor fp8-block nvfp4 mxfp4".split()
-LAYOUTS = {  # and what the columns must be a multiple of
+LAYOUTS = {  # and the number that must divide the columns
     "fp8-tiles": 1,
     **{f"compressed-tensors:{name}": next((size for part, size in (("g128", 128), ("g32", 32), ("nvfp4", 16), ("mxfp4", 32)) if part in name), 1)
        for name in COMPRESSED},
     **{f"gguf:{name}": 1 if name in ("f16", "bf16") else 32 for name in "f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4".split()},
     **{f"bnb:{name}": 1 for name in "nf4 nf4-double fp4 fp4-double int8".split()},
 }  # fmt: skip
-# As layout.h has them, but for the text, which has its own test.
+# In the order of layout.h, without the text, which has its own test.
 PARTS = ["", "_packed", "_scale_inv", "_scale", "_zero_point", "_global_scale", "_shape", ".SCB", "_format", ".absmax", ".quant_map",
          ".nested_absmax", ".nested_quant_map"]  # fmt: skip
-# Bytes of a block of 256, and where in it numbers of FLOAT16 are.
+# The bytes of a block of 256, and the offsets of FLOAT16 numbers in it.
 K_TYPES = {"q2_k": (84, (80, 82)), "q3_k": (110, (108,)), "q4_k": (144, (0, 2)), "q5_k": (176, (0, 2)), "q6_k": (210, (208,))}
 
 
@@ -39,7 +39,7 @@ def crc(data):
 
 
 def crc_of_floats(values):
-    """Every NaN as one: their bits are not specified."""
+    """Makes every NaN the same: their bits are not specified."""
     return crc(packages.raw(torch.where(values.isnan(), torch.tensor(float("nan"), dtype=values.dtype), values)))
 
 

@@ -1,6 +1,6 @@
-"""Weights that are hard for layouts, as bits: noise, ties, zeros of both signs, denormals, huge elements, ragged shapes.
+"""Difficult weights for layouts, as bits: noise, ties, zeros of both signs, denormals, huge elements, ragged shapes.
 
-tests/core/layouts_golden_test.cc makes the same ones: a change here is one there, and a new golden file (golden.py --update).
+tests/core/layouts_golden_test.cc makes the same ones: change both together, and make a new golden file (golden.py --update).
 """
 
 from math import prod
@@ -27,7 +27,7 @@ def mixed(seed, count):
 
 
 def shape_of(index, columns_of):
-    """`columns_of`: what the columns must be a multiple of."""
+    """`columns_of`: the number that must divide the columns."""
     rows = ROWS[index % len(ROWS)]
     return (rows, COLUMNS[index * 3 % len(COLUMNS)] if columns_of == 1 else columns_of * GROUPS[index % len(GROUPS)])
 
@@ -49,9 +49,9 @@ def weight(dtype, index, shape):
         e, m = 0 * e, 0 * m
     elif kind == 3:  # denormals
         e = 0 * e
-    elif kind == 4:  # any finite ones
+    elif kind == 4:  # any finite values
         e = field(40, 2**exponent - 1)
-    elif kind == 5:  # one huge
+    elif kind == 5:  # a single huge value
         huge = at == count * 5 // 7
         e, m = np.where(huge, 2**exponent - 2, e), np.where(huge, 2**mantissa - 1, m)
     elif kind == 6:  # mostly zeros
@@ -63,9 +63,9 @@ def weight(dtype, index, shape):
         sign = 0 * sign + 1
     elif kind == 9:  # next to powers of two
         m = 2**mantissa - 1 - field(50, 4)
-    elif kind == 10:  # many sizes
+    elif kind == 10:  # many magnitudes
         e = center + 4 - field(40, 12) // (1 + field(50, 3))
-    elif kind == 11:  # whole numbers up to 8 in BFLOAT16's digits
+    elif kind == 11:  # whole numbers up to 8, with BFLOAT16's digits
         whole = field(30, 9)
         top = np.floor(np.log2(np.maximum(whole, 1))).astype(np.int64)
         e = np.where(whole == 0, 0, center + 6 + top)
@@ -75,7 +75,7 @@ def weight(dtype, index, shape):
 
 
 def blocks(index, count, block_bytes, halves):
-    """`count` of GGML's blocks of any bits, but that the FLOAT16 at `halves` are finite."""
+    """`count` blocks of GGML with arbitrary bits, except that the FLOAT16 at `halves` are finite."""
     raw = (mixed(1000 + index, count * block_bytes) & np.uint64(255)).astype(np.uint8).reshape(count, block_bytes)
     for half in halves:
         raw[:, half + 1] &= 0xBF

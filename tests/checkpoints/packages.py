@@ -1,11 +1,11 @@
-"""What the packages make of a weight in each layout, and of that in turn: {suffix: tensor}, suffixes as the core's layout.h has them.
+"""What the packages make of a weight in each layout, and how they decode it: {suffix: tensor}, suffixes as in the core's layout.h.
 
-Only for the environment of suite `checkpoints`. The work is theirs; what is written here is how they are asked.
+Only for the environment of suite `checkpoints`. The packages do the work; this file only calls them.
 """
 
 import os
 
-os.environ["TORCHDYNAMO_DISABLE"] = "1"  # bitsandbytes would compile a function anew for every shape
+os.environ["TORCHDYNAMO_DISABLE"] = "1"  # bitsandbytes would compile a function for every shape
 
 import types
 import warnings
@@ -32,7 +32,7 @@ except ImportError:
 TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 TILE = 128
 FP8_TILES = types.SimpleNamespace(quantization_config=types.SimpleNamespace(weight_block_size=(TILE, TILE), scale_fmt=None))
-# numpy takes the sign of a zero among zeros in an order that depends on the CPU; ours is that of AVX-512.
+# The sign that numpy chooses among zeros of both signs depends on the CPU; ours is that of AVX-512.
 ZEROS_AS_OURS = np._core._multiarray_umath.__cpu_features__.get("AVX512F", False)
 
 
@@ -54,7 +54,7 @@ def raw(value):
 
 
 def scheme(name):
-    """Of `name`, such as int4-g32-asym."""
+    """The scheme of `name`, such as int4-g32-asym."""
     weights = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel", "dynamic": False}
     inputs = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "token", "dynamic": True}
     form = "int-quantized"
@@ -101,7 +101,7 @@ def decompress(name, parts):
 
 
 def tiles(weight):
-    """transformers takes whole tiles only: zeros at the edges change nothing."""
+    """transformers accepts whole tiles only: zeros at the edges change nothing."""
     rows, columns = weight.shape
     padded = torch.zeros(-(-rows // TILE) * TILE, -(-columns // TILE) * TILE, dtype=weight.dtype)
     padded[:rows, :columns] = weight
@@ -144,7 +144,8 @@ def bnb_state(parts):
 
 
 def bnb_decode(name, parts, shape):
-    """Its path in Python, which counts blocks right for any columns. In fp4 code 8 is -0, as in its path in C++."""
+    """Its Python implementation, which counts blocks correctly for any columns. In fp4, code 8 is -0, as in its C++
+    implementation."""
     if name == "int8":
         return bnb.int8_vectorwise_dequant(parts[""], parts[".SCB"])
     state = bnb_state(parts)
@@ -169,7 +170,7 @@ def encode(layout, weight):
 
 
 def decode(layout, parts, shape, output):
-    """As `output`, a dtype of torch; None where the package cannot read what it wrote."""
+    """As `output`, a dtype of torch; None if the package cannot read what it wrote."""
     family, _, name = layout.partition(":")
     if family == "fp8-tiles":
         return FP8BlockDequantizer(dtype=output)._create_dequantized_weight(parts[""], parts["_scale_inv"])
@@ -194,7 +195,7 @@ def offset_of(parts):
 
 
 def is_refused(layout, weight, parts):
-    """Whether a scale is infinite, or an element does not fit FLOAT16."""
+    """Whether a scale is infinite, or an element is out of FLOAT16's range."""
     family, _, name = layout.partition(":")
     if name in ("f16", "int8") and family in ("gguf", "bnb"):
         return bool(weight.half().isinf().any())
@@ -209,7 +210,7 @@ def is_refused(layout, weight, parts):
 
 
 def is_not_followed(layout, weight, parts):
-    """What core/LAYOUTS.md says that is done otherwise."""
+    """The cases that core/LAYOUTS.md lists as different."""
     magnitudes = weight.float().abs()
     if layout == "fp8-tiles":
         return bool((parts["_scale_inv"] == 0).any())

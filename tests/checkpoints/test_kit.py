@@ -1,4 +1,4 @@
-"""The conformance kit's cases of layouts, asked of the packages: what the oracle says is what they make, but for what is not followed."""
+"""The conformance kit's cases of layouts, run on the packages: the oracle's answers are theirs, except for what is not followed."""
 
 from kit_engine import answer
 

@@ -1,5 +1,5 @@
-"""The packages load what quantctl convert writes: a small random Llama on the CPU gives the logits of the package's own folder, bit for bit;
-compressed-tensors, gguf and bitsandbytes read the parts by themselves; and quantctl decodes the packages' folders."""
+"""The packages load what quantctl convert writes: a small random Llama on the CPU gives the logits of the package's own folder, bit for bit.
+compressed-tensors, gguf and bitsandbytes read single tensors, and quantctl decodes the packages' folders."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM, BitsAndBytesConfig, LlamaConfig, 
 
 ROOT = Path(__file__).resolve().parents[2]
 QUANTCTL = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release") / "client" / "quantctl"
-# Layout of quantctl, and the scheme of the same in llm-compressor.
+# quantctl's layout -> the same scheme in llm-compressor.
 SCHEMES = {"int8": "W8A8", "fp8": "FP8_DYNAMIC", "fp8-block": "FP8_BLOCK", "int4-g128": "W4A16", "int4-g128-asym": "W4A16_ASYM", "nvfp4": "NVFP4A16",
            "mxfp4": "MXFP4A16"}
 IGNORE = ["lm_head", "re:.*embed_tokens.*"]
@@ -53,7 +53,7 @@ def same(a, b):
 
 
 def tensors(folder):
-    """{name: (dtype, shape, bytes)} of a folder, whatever the shard."""
+    """{name: (dtype, shape, bytes)} of a folder, from all shards."""
     found = {}
     for path in sorted(folder.glob("*.safetensors")):
         with safe_open(path, "pt") as file:
@@ -70,7 +70,7 @@ def quantization(folder):
 
 @pytest.mark.parametrize("layout", SCHEMES)
 def test_compressed_tensors(llama, tmp_path, layout):
-    """llm-compressor's model_free_ptq makes the same tensors; both folders give the same logits; quantctl decodes the package's."""
+    """llm-compressor's model_free_ptq makes the same tensors; both folders give the same logits; quantctl decodes the package's folder."""
     ptq = pytest.importorskip("llmcompressor").model_free_ptq
     ours, theirs = convert(llama, tmp_path / "ours", f"compressed-tensors:{layout}"), tmp_path / "theirs"
     ptq(model_stub=str(llama), save_directory=str(theirs), scheme=SCHEMES[layout], ignore=IGNORE, max_workers=1, device="cpu")
@@ -78,10 +78,10 @@ def test_compressed_tensors(llama, tmp_path, layout):
     assert made.keys() == wanted.keys()
     for name, tensor in wanted.items():
         assert made[name] == tensor, name
-    # The group is called by the scheme there; which modules are ignored was said by patterns.
+    # There the group is named after the scheme, and patterns define the ignored modules.
     mine, package = ({**found, "ignore": 0, "config_groups": list(found["config_groups"].values())} for found in map(quantization, (ours, theirs)))
     assert mine == package
-    if "asym" in layout:  # transformers makes room for zero points that are not packed, and loads neither folder
+    if "asym" in layout:  # transformers expects zero points that are not packed, and loads neither folder
         for folder in (ours, theirs):
             with pytest.raises(RuntimeError, match="mismatched_sizes"):
                 logits(folder)
@@ -96,7 +96,7 @@ def test_compressed_tensors(llama, tmp_path, layout):
     ("int8", {"load_in_8bit": True}),
 ])
 def test_bitsandbytes(llama, tmp_path, layout, flags):
-    """transformers quantizes while it loads: the same logits as from our folder; and quantctl decodes what it saves."""
+    """transformers quantizes while it loads: the same logits as with our folder; and quantctl decodes what it saves."""
     ours = convert(llama, tmp_path / "ours", f"bnb:{layout}")
     given = BitsAndBytesConfig(bnb_4bit_compute_dtype=torch.bfloat16, **flags)
     model = AutoModelForCausalLM.from_pretrained(llama, dtype=torch.bfloat16, quantization_config=given)
@@ -118,7 +118,7 @@ def test_others_load_and_are_near(llama, tmp_path, layout):
     ours = convert(llama, tmp_path / "ours", layout)
     found, wanted = logits(ours), logits(llama, dtype=torch.bfloat16)
     assert float((found - wanted).abs().max()) < 0.5 * float(wanted.abs().max())
-    # What transformers computes is what the decoded folder gives, but for activations of 8 bits.
+    # transformers computes the same as with the decoded folder, except where activations have 8 bits.
     if "int4" in layout:
         back = convert(ours, tmp_path / "back", "bf16")
         assert float((found - logits(back, dtype=torch.bfloat16)).abs().max()) < 0.02
@@ -147,7 +147,7 @@ def test_gguf_reader(llama, tmp_path, layout):
         floats = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
         assert list(tensor.shape[::-1]) == list(originals[tensor.name][1])
         assert floats.tobytes() == back[tensor.name].tobytes(), tensor.name
-    # And to another type, from a .gguf of the package.
+    # And to another type, from a .gguf that the package wrote.
     if layout == "f16":
         writer = gguf.GGUFWriter(tmp_path / "w.gguf", "llama")
         writer.add_context_length(64)

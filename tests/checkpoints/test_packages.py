@@ -1,7 +1,7 @@
 """quantctl convert against the packages, bit for bit: hard weights of every layout and type, there and back.
 
-Ours is compared with what the package makes of the same weight, and ours of the package's file with the package's own decoding of it.
-QUANTD_WEIGHTS says how many weights of each (240).
+Our parts are compared with the package's parts of the same weight, and our decoding of the package's file with its own.
+QUANTD_WEIGHTS sets the number of weights of each (240).
 """
 
 import json
@@ -25,7 +25,7 @@ OUTPUTS = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
 def convert(source, to, out, code=0):
-    """The line that it says, unless `code` is 0."""
+    """Its one line of error, unless `code` is 0."""
     ended = subprocess.run(
         [QUANTCTL, "convert", source, "-o", out, f"--to={to}", "--quiet"], capture_output=True, text=True, timeout=600, check=False
     )
@@ -34,7 +34,7 @@ def convert(source, to, out, code=0):
 
 
 def part_name(name, suffix):
-    """As the core's PartName has it; every weight here is called NAME.weight."""
+    """As in the core's PartName; every weight here is called NAME.weight."""
     return name.removesuffix(".weight") + suffix if suffix == ".SCB" else name + suffix
 
 
@@ -80,12 +80,12 @@ def written_by_gguf(path, case):
 
 
 def with_our_offset(parts, weight, ours):
-    """The package's -double with the mean that we found: its own is a sum in another order."""
+    """The package's -double, with our mean: the package sums in another order."""
     suffix = next(key for key in parts if ".quant_state" in key)
     text, theirs = (json.loads(bytes(value[suffix].tolist())) for value in (ours, parts))
     offset = text["nested_offset"]
     assert offset == pytest.approx(theirs["nested_offset"], rel=1e-6)
-    assert json.dumps(text).encode() == bytes(ours[suffix].tolist())  # written as Python writes it
+    assert json.dumps(text).encode() == bytes(ours[suffix].tolist())  # written by Python's repr
     assert {**text, "nested_offset": 0} == {**theirs, "nested_offset": 0}
     _, state = packages.bnb.quantize_4bit(weight.clone(), blocksize=64, quant_type=text["quant_type"])
     codes, nested = packages.bnb.quantize_blockwise(state.absmax - torch.tensor(offset, dtype=torch.float32), blocksize=256)
@@ -93,7 +93,7 @@ def with_our_offset(parts, weight, ours):
 
 
 def without_signs_of_zero(layout, stored):
-    """Of the minimums of Q4_1 and Q5_1, whose zeros numpy picks by the CPU."""
+    """The minimums of Q4_1 and Q5_1, among whose zeros numpy chooses by the CPU."""
     size = {"gguf:q4_1": 20, "gguf:q5_1": 24}.get(layout)
     if size is None or packages.ZEROS_AS_OURS:
         return stored
@@ -105,7 +105,7 @@ def without_signs_of_zero(layout, stored):
 
 
 def differences(case, folder):
-    """Of what we write: the weights' names, and which part."""
+    """Of the parts that we write: the weights' names, and which part."""
     save_file({name: weight for name, (weight, _) in case.weights.items()}, folder / "source.safetensors")
     found = []
     if case.layout.startswith("gguf:"):
@@ -133,7 +133,7 @@ def differences(case, folder):
 
 
 def differences_back(case, folder):
-    """Of what we decode."""
+    """Of our decodings."""
     source = folder / ("theirs.gguf" if case.layout.startswith("gguf:") else "theirs.safetensors")
     if source.suffix == ".gguf":
         written_by_gguf(source, case)
@@ -179,7 +179,7 @@ def test_the_bits_are_those_of_the_package(layout, dtype, tmp_path, record_prope
 
 
 def test_the_golden_file_is_what_the_packages_make():
-    """A sample of its lines: all of them take minutes."""
+    """A sample of its lines: all of them would take minutes."""
     lines = golden.GOLDEN.read_text().splitlines()
     known = {tuple(line.split()[:3]): line for line in lines}
     for layout in golden.LAYOUTS:

@@ -21,7 +21,7 @@ std::string RandomBytes(std::mt19937& random, int64_t count) {
   return bytes;
 }
 
-// The buffers end where the elements do, so that AddressSanitizer sees a byte too many.
+// The buffers end where the elements end, so that AddressSanitizer sees an access beyond.
 TEST(Boxes, CopyElementsOfEveryWidthFromAnyPlaceToAny) {
   std::mt19937 random(1);
   for (const int bits : {1, 2, 3, 4, 5, 6, 7, 8, 16, 32}) {

@@ -1,5 +1,5 @@
-// Tensors in pieces that keep their channels: put together again they are every value, of the same
-// channel, whatever shape, axis and size of message.
+// Tensors in pieces that keep their channels: together, the pieces contain every value, in the same
+// channel, whatever the shape, the axis and the size of a message.
 #include "split/channel_pieces.h"
 
 #include <gmock/gmock.h>

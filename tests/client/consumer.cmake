@@ -1,4 +1,4 @@
-# The client as others use it. Installed: found, linked and run by a C++17 project.
+# The client as other projects use it. Installed: found, linked and run by a C++17 project.
 if(CMAKE_CROSSCOMPILING OR NOT QUANTD_SANITIZE STREQUAL "")
   return()
 endif()
@@ -13,7 +13,8 @@ add_test(NAME client.consumer.installed
     --test-command consumer)
 set_tests_properties(client.consumer.installed PROPERTIES FIXTURES_REQUIRED client_installed LABELS unit TIMEOUT 300)
 
-# Taken in: configured, and the consumer compiled. It is not linked: all libraries would be compiled once more for that.
+# With add_subdirectory: configured, and the consumer compiled. It is not linked, because that would compile all libraries
+# again.
 add_test(NAME client.consumer.subdirectory.configure
   COMMAND ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_SOURCE_DIR}/consumer -B ${CMAKE_CURRENT_BINARY_DIR}/consumer_subdirectory
     -G ${CMAKE_GENERATOR} -DQUANTD_SOURCE=${PROJECT_SOURCE_DIR} ${compiler})

@@ -1,4 +1,4 @@
-// Calls that are started: many at once, cancelled, late, chained; and a server that goes away.
+// Asynchronous calls: many at once, cancelled, late, chained; and a server that disappears.
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
@@ -33,7 +33,7 @@ TEST_F(ConnectionTest, AThousandCallsAtOnce) {
 
 TEST_F(ConnectionTest, AStartedCallCanBeCancelled) {
   Client client(Serve(1 << 20));
-  for (const int from : {0, 3}) {  // a small one, and one that is under way in pieces
+  for (const int from : {0, 3}) {  // a small one, and one that is being sent in pieces
     service_->calls = 0;
     service_->hang_from = from;
     std::promise<absl::Status> done;
@@ -50,8 +50,8 @@ TEST_F(ConnectionTest, AStartedCallCanBeCancelled) {
 
 TEST_F(ConnectionTest, CancelEndsThePauseBetweenTwoAttempts) {
   Client client(Serve(1 << 20));
-  service_->retry_after = absl::Seconds(25);  // less than a timeout: the call would wait
-  for (const bool large : {false, true}) {    // of gRPC's, and on a thread
+  service_->retry_after = absl::Seconds(25);  // less than the timeout, so the call would wait
+  for (const bool large : {false, true}) {    // run by gRPC, and run by a thread
     service_->refuse = 100;
     service_->calls = 0;
     std::promise<absl::Status> done;
@@ -59,17 +59,17 @@ TEST_F(ConnectionTest, CancelEndsThePauseBetweenTwoAttempts) {
         large ? Large() : Small(), {},
         [&](const absl::StatusOr<Quantized>& result) { done.set_value(result.status()); });
     while (service_->calls == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // now it pauses
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // now it waits
     const absl::Time begin = absl::Now();
     call.Cancel();
     EXPECT_TRUE(absl::IsCancelled(done.get_future().get()));
     EXPECT_LT(absl::Now() - begin, absl::Seconds(20));
-    EXPECT_LE(service_->calls, 3);  // one of each thread that sends pieces
+    EXPECT_LE(service_->calls, 3);  // one for each thread that sends pieces
   }
 }
 
 TEST_F(ConnectionTest, WithoutAThreadAStartedCallFails) {
-  Client client("http://quantd");  // its error is told by a thread
+  Client client("http://quantd");  // a thread reports its error
   const ThreadsFail threads_fail;
   EXPECT_TRUE(absl::IsResourceExhausted(AsyncCallOf(client)));
 }

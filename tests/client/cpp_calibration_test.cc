@@ -1,4 +1,4 @@
-// The C++ client's Calibrate over a real connection: order and cuts, errors, what is dropped.
+// The C++ client's Calibrate over a real connection: order and cuts, errors, dropped calls.
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The call over the core, and what it has seen of its client.
+// The call, implemented with the core; it records what its client does.
 class CalibrationService final : public v1::QuantizationService::Service {
  public:
   grpc::Status Calibrate(grpc::ServerContext* context,
@@ -69,7 +69,7 @@ class CalibrationService final : public v1::QuantizationService::Service {
   std::atomic<int> messages{0};
   std::atomic<size_t> largest{0};
   std::atomic<bool> cancelled{false};
-  // Of its limits: whether it was asked for them, does not answer, or refuses to.
+  // GetServerInfo: whether it was called, whether it leaves out the limit, or fails.
   std::atomic<bool> asked{false}, says_nothing{false}, refuses{false};
 
  private:
@@ -130,7 +130,7 @@ TEST_F(CalibrationTest, LargeTensorsGoInPiecesAndChangeNothing) {
     EXPECT_EQ(result->scale.Values<float>()->size(), axis.has_value() ? 5u : 1u);
     EXPECT_TRUE(result->zero_point.has_value());
 
-    // Cut elsewhere, a part of it as the state of another.
+    // Cut at another place, with the state of one part added to the other.
     Calibration half = client.Calibrate(options);
     Calibration other = client.Calibrate(options);
     const size_t middle = 4 * 25 * 500;
@@ -153,7 +153,7 @@ TEST_F(CalibrationTest, WhatTheServerHasAgainstATensorComesNoLaterThanFinish) {
   Client client(address_);
   Calibration calibration = client.Calibrate();
   absl::Status status = calibration.Add(Tensor::Of<float>(std::vector<float>{1, NAN}, {2}));
-  // The error comes while others are sent, and stays.
+  // The error arrives while other messages are sent, and is then returned each time.
   for (int i = 0; i < 100'000 && status.ok(); ++i) status = calibration.Add(Values({100}));
   ASSERT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("x[1] is nan"));
@@ -197,7 +197,7 @@ TEST_F(CalibrationTest, IsCancelledByCancelAndByBeingDropped) {
   {
     Calibration dropped = client.Calibrate();
     ASSERT_EQ(dropped.Add(Values({3})), absl::OkStatus());
-    dropped = client.Calibrate();  // and one that has sent nothing
+    dropped = client.Calibrate();  // a call that has sent nothing
   }
   for (int i = 0; i < 500 && !service_.cancelled; ++i) absl::SleepFor(absl::Milliseconds(10));
   EXPECT_TRUE(service_.cancelled);

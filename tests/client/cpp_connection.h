@@ -48,8 +48,7 @@ class Service final : public v1::QuantizationService::Service {
     return grpc::Status::OK;
   }
 
-  // From now on it is a server that takes messages of so many bytes, and says that it takes
-  // `announced`.
+  // From now on the server accepts messages of `message_bytes`, and claims to accept `announced`.
   void Become(size_t announced, size_t message_bytes) {
     limit_ = announced;
     fake_.Take(message_bytes);
@@ -112,7 +111,7 @@ class ConnectionTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // Starts a server; its address.
+  // Starts a server and returns its address.
   std::string Serve(
       size_t message_bytes = 64 << 20,
       std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials()) {

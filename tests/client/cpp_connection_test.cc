@@ -1,5 +1,5 @@
-// The C++ client over real connections: TLS, retries, results that remember, servers that take
-// little.
+// The C++ client over real connections: TLS, retries, results that remember, servers that accept
+// only small messages.
 #include "cpp_connection.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ TEST_F(ConnectionTest, AServerWithACertificateIsTrustedByItsSigner) {
   options.tls.ca_file = File("ca.pem", kTestCertificate);
   Client client(address, options);
   EXPECT_EQ(CallOf(client), absl::OkStatus());
-  // By the environment alone, the address too.
+  // With the environment alone, which also gives the address.
   setenv("QUANTD_TLS_CA", options.tls.ca_file.c_str(), 1);
   setenv("QUANTD_ADDRESS", address.c_str(), 1);
   Client other;
@@ -95,11 +95,11 @@ TEST_F(ConnectionTest, RetriesEnd) {
     service_->retry_after = absl::Milliseconds(1);
     EXPECT_EQ(calls(client), 5);
     EXPECT_EQ(calls(no_retries), 1);
-    service_->retry_after = absl::Hours(1000);  // nobody waits for that
+    service_->retry_after = absl::Hours(1000);  // no client waits that long
     EXPECT_EQ(calls(in_a_hurry), 1);
     service_->retry_after = -absl::Hours(1000);
     EXPECT_EQ(calls(client), 5);
-    // Without its word the waits are the client's own.
+    // Without RetryInfo the client chooses the waiting times itself.
     service_->with_retry_info = false;
     EXPECT_EQ(calls(client), 5);
     EXPECT_EQ(calls(no_retries), 1);
@@ -121,7 +121,7 @@ TEST_F(ConnectionTest, AServerThatTakesLittleGetsPieces) {
     EXPECT_EQ(back->data.size(), x.data.size());
     EXPECT_LE(service_->asked, 2);
     EXPECT_GT(service_->calls, 4);
-    // The one-call way says what the server says.
+    // Without splitting, the server's error is returned.
     ClientOptions whole;
     whole.split = false;
     server_->Shutdown();
@@ -142,7 +142,7 @@ TEST_F(ConnectionTest, PiecesAreCutAgainForAServerThatTakesLess) {
   EXPECT_EQ(service_->asked, 2);
   EXPECT_EQ(second->y.data, first->y.data);
   EXPECT_EQ(second->scale.data, first->scale.data);
-  // One that takes less than it says: there is nothing to cut by.
+  // A server that accepts less than it claims: there is no size to cut to.
   service_->Become(100'000, 50'000);
   EXPECT_TRUE(absl::IsResourceExhausted(client.DynamicQuantize(Large()).status()));
   EXPECT_EQ(service_->asked, 3);
@@ -162,7 +162,7 @@ TEST_F(ConnectionTest, IntegersBecomeFloatsWhereTheScaleIsNotATypeOfY) {
   const auto back = client.Dequantize(*result);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->Values<float>().value(), std::vector<float>(values.begin(), values.end()));
-  // Others keep the scale's type.
+  // Other types keep the scale's type.
   options = {};
   options.scale_type = v1::DATA_TYPE_FLOAT16;
   const auto half = client.DynamicQuantize(x, options);
@@ -189,7 +189,7 @@ TEST_F(ConnectionTest, ResultsRememberWhatTheyAreOf) {
   const auto wanted = client.Dequantize(result->y, result->scale, result->zero_point, same);
   ASSERT_TRUE(wanted.ok()) << wanted.status();
   EXPECT_EQ(back->data, wanted->data);
-  // What is asked for comes first; of INT32 it is the scale's type.
+  // The requested type comes first; for INT32 it is the scale's type.
   DequantizeOptions wide;
   wide.output_type = v1::DATA_TYPE_FLOAT;
   EXPECT_EQ(client.Dequantize(*result, wide)->data_type, v1::DATA_TYPE_FLOAT);
@@ -205,7 +205,7 @@ TEST_F(ConnectionTest, ResultsRememberWhatTheyAreOf) {
   ASSERT_TRUE(small.ok()) << small.status();
   ASSERT_TRUE(small->tensor_scale.has_value());
   EXPECT_EQ(client.Dequantize(*small)->Values<float>()->front(), 300.0f);
-  // Given scales, along axis 0 as well.
+  // Given scales, also along axis 0.
   QuantizeOptions given;
   given.granularity.axis = 0;
   const Tensor rows = Tensor::Of<float>(std::vector<float>{0.5f, 2}, {2});

@@ -1,4 +1,4 @@
-// What the engine in this process refuses.
+// What the local engine refuses.
 #include "engine/engine.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@ TEST(Engine, AWrongInstructionSetIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(MakeLocalEngine(1, "avx1024").status()));
 }
 
-// Scales whose elements lie all over x have to be known at once: 16 bytes each.
+// If the elements of a scale lie all over x, all scales must be kept at once: 16 bytes each.
 TEST(Engine, ScalesThatTakeTooMuchMemoryAreRefused) {
   DynamicQuantizeParameters p;
   p.x = {DataType::kFloat, {16, 1 << 24}, {nullptr, uint64_t{1} << 30}};

@@ -33,7 +33,7 @@ quantd::Granularity GranularityOf(const Request& request) {
   return granularity;
 }
 
-// Room in a response's tensor.
+// Makes room in a response's tensor.
 absl::Span<uint8_t> RoomOf(DataType type, const Shape& shape, uint64_t bytes, v1::Tensor* tensor) {
   tensor->set_data_type(static_cast<v1::DataType>(type));
   tensor->mutable_shape()->Add(shape.begin(), shape.end());

@@ -1,5 +1,5 @@
-// The three operations behind the contract's messages, in process and with limits: what the
-// client's pieces are sent to.
+// The three operations behind the contract's messages, in this process and with limits: the
+// client's pieces are sent to it.
 #ifndef QUANTD_TESTS_CLIENT_FAKE_SERVER_H_
 #define QUANTD_TESTS_CLIENT_FAKE_SERVER_H_
 
@@ -22,7 +22,7 @@ class FakeServer {
       const v1::DynamicQuantizeRequest& request);
 
   int calls() const { return calls_; }
-  // From now on it takes messages of so many bytes.
+  // From now on it accepts messages of `message_bytes`.
   void Take(size_t message_bytes) { message_bytes_ = message_bytes; }
 
  private:
@@ -32,7 +32,7 @@ class FakeServer {
   std::atomic<int> calls_{0};
 };
 
-// What sends pieces to it, in messages of so many bytes.
+// A sender of pieces to it, in messages of up to `message_bytes`.
 split::Sender SenderTo(FakeServer& server, uint64_t message_bytes);
 
 }  // namespace quantd::client

@@ -1,5 +1,5 @@
-// Tensor files: what is written is read back, and what is cut, mutated or lying is refused in
-// words, without a crash and without memory for what only a header claims.
+// Tensor files: what is written can be read back, and what is cut, mutated or lying is refused with
+// a message, without a crash and without memory for what only a header claims.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,7 +88,7 @@ TEST(Npy, RefusesInWords) {
   EXPECT_THAT(ParseNpy(Bytes("PK\x03\x04")).status().message(), HasSubstr("not a .npy file"));
 }
 
-// Sizes whose product overflows, in every form of it: nothing may be allocated or read for them.
+// Sizes whose product overflows, in every form: nothing may be allocated or read for them.
 TEST(Npy, RefusesOverflowingShapes) {
   for (const char* shape :
        {"(4611686018427387904, 4)", "(9223372036854775807,)", "(99999999999999999999,)",
@@ -114,7 +114,7 @@ TEST(Npy, HeaderIsReadBack) {
 }
 
 TEST(Safetensors, ManyTensorsTakeNoLongerEach) {
-  // Names that are looked for one after the other took minutes.
+  // It took minutes when names were searched one after the other.
   std::string json = "{";
   for (int i = 0; i < 500'000; ++i) {
     absl::StrAppend(&json, i == 0 ? "" : ",", "\"layer.", i,
@@ -127,7 +127,7 @@ TEST(Safetensors, ManyTensorsTakeNoLongerEach) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
-// What a parser that looks at all the others for each of them took hours for.
+// It took hours when the parser compared each value with all others.
 TEST(Safetensors, ManyValuesTakeNoLongerEach) {
   const auto many = [](absl::string_view value, size_t count) {
     std::string json = "{\"w\": {\"x\": [";
@@ -200,7 +200,7 @@ TEST(Safetensors, HeaderIsReadBack) {
   }
 }
 
-// What is written is read again.
+// What is written can be read again.
 TEST(Safetensors, AHeaderThatWouldBeRefusedIsNotWritten) {
   const HeaderSizes most = {50'000'000, 500'000, 2'000'000, 25'000'000};
   EXPECT_TRUE(CheckSafetensorsHeader("x", most).ok());
@@ -253,7 +253,7 @@ TEST(Safetensors, RefusesInWords) {
   EXPECT_THAT(ParseSafetensorsText(std::string(8, '\xff'), &file).message(), HasSubstr("claims"));
 }
 
-// Bytes of two tensors, of none, and names that come twice.
+// Bytes that belong to two tensors or to none, and duplicate names.
 TEST(Safetensors, EveryByteBelongsToOneTensor) {
   const auto text = [](absl::string_view entries) {
     TensorFile file;
@@ -311,14 +311,14 @@ TEST(Printable, IsCutBetweenLettersAndStaysAsItIs) {
   EXPECT_EQ(Printable(cut), cut);
 }
 
-// Every cut and many mutations of good files: parsed or refused, never read beyond the end. What is
-// accepted lies inside the file.
+// Good files, cut anywhere and mutated: accepted or refused, but never read beyond the end.
+// Accepted tensors lie inside the file.
 TEST(Files, CutAndMutatedFilesDoNoHarm) {
   const std::string npy = Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n", 48);
   const std::string safetensors = Safetensors(
       R"({"__metadata__":{"k":"v"},"w":{"dtype":"F16","shape":[2,4],"data_offsets":[0,16]}})", 16);
   const auto check = [](const std::string& file) {
-    // A copy of exactly this size, so that a sanitizer sees a read behind it.
+    // A copy of exactly this size, so that a sanitizer sees reads beyond it.
     const std::vector<uint8_t> exact(file.begin(), file.end());
     if (const auto tensor = ParseNpy(exact); tensor.ok()) {
       EXPECT_LE(tensor->offset + tensor->byte_size, exact.size());

@@ -1,4 +1,4 @@
-// The reader of JSON: what it takes is what nlohmann's parser takes, and what it reads is the same.
+// The JSON reader: it accepts what nlohmann's parser accepts, and reads the same.
 #include "files/json_reader.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ bool IsTaken(const std::string& text) {
   return json.Skip() && json.End();
 }
 
-// The value as nlohmann has it, made of what the visitors see.
+// The value as nlohmann's type, built from the visitors' calls.
 bool Build(JsonReader& json, nlohmann::json* to) {
   std::string buffer;
   absl::string_view text;
@@ -123,7 +123,7 @@ TEST(JsonReader, DepthIsBounded) {
   }
 }
 
-// Mutations of good texts: taken by both or by neither, and with the same values.
+// Mutations of good texts: accepted by both, with the same values, or by neither.
 TEST(JsonReader, IsNlohmannsParser) {
   const std::string good =
       R"({"a":[1,-2.5e-3,true,null,{"é":"x\n\u00e9\ud83d\ude00"}],"b":{"c":"","d":[[],{}]},"e":0})";

@@ -49,7 +49,7 @@ TEST_F(OptionsTest, AddressComesFromTheEnvironmentUnlessGiven) {
   unsetenv("QUANTD_ADDRESS");
 }
 
-// Of every command that has the flag: they share where a value is kept.
+// In every command that has the flag: they share the variable that it sets.
 TEST_F(OptionsTest, FlagsWinOverTheEnvironment) {
   setenv("QUANTD_ADDRESS", "unix:/a", 1);
   setenv("QUANTD_SIMD", "scalar", 1);
@@ -87,7 +87,7 @@ TEST_F(OptionsTest, WrongUsageIsOneLineThatNamesIt) {
               HasSubstr("--colour=red"));
   EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--blok_size=2"}),
               HasSubstr("did you mean --block_size"));
-  EXPECT_THAT(text({"health", "--scale=1"}), HasSubstr("unknown flag"));  // of another command
+  EXPECT_THAT(text({"health", "--scale=1"}), HasSubstr("unknown flag"));  // not of this command
   EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--axis=one"}),
               HasSubstr("--axis: one is not a whole number"));
   EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--axis"}), HasSubstr("--axis"));

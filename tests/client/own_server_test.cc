@@ -1,4 +1,4 @@
-// Where a client reaches what QUANTD_LISTEN says.
+// The address that a client uses for QUANTD_LISTEN.
 #include "commands/own_server.h"
 
 #include <gmock/gmock.h>

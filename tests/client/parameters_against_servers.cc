@@ -1,10 +1,10 @@
-// Stored parameters by the C++ client, at one server after another, for
+// Stored parameters in the C++ client, at one server after another, for
 // tests/e2e/test_cpp_client.py:
 //
 //   parameters_against_servers ADDRESS...
 //
-// Prints, of each server, the reference that its responses name. Every response must be that of the
-// fields written out, also where a server does not have the set when it is asked.
+// Prints the reference in each server's responses. Every response must equal that to a request with
+// the fields written out, even if a server does not have the set when it is called.
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -43,7 +43,7 @@ int Run(const std::string& address) {
   Client client(address);
   const absl::StatusOr<Quantized> inline_result = client.Quantize(x, scale, zero_point);
   if (!inline_result.ok()) return Fail("inline", inline_result.status());
-  // A full reference that nobody has put yet: the helper finds out, puts the set, and asks again.
+  // A complete reference that no server has yet: the helper notices that, puts the set and retries.
   StoredParameters stored(client, "cpp", set);
   bool asked_in_vain = false;
   const auto quantize = [&](const std::string& reference) -> absl::StatusOr<Quantized> {

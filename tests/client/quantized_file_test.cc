@@ -1,4 +1,4 @@
-// The description of quantized tensors: what is written is read back, what is damaged is refused.
+// The description of quantized tensors: what is written can be read, what is damaged is refused.
 #include "files/quantized_file.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ TEST(QuantizedEntries, DamagedOnesAreRefused) {
   }
 }
 
-// What FORMAT.md says of the description, and what the reader of the Python client refuses, too.
+// The rules of FORMAT.md for the description; the reader of the Python client has the same.
 TEST(QuantizedEntries, AreWhatTheFormatSays) {
   const auto text = [](absl::string_view document, absl::string_view more = "",
                        absl::string_view type = "int8", absl::string_view input = "float") {

@@ -1,4 +1,4 @@
-// Regions of the C++ client: what their files are, and that they go.
+// Regions of the C++ client: the properties of their files, and that these are removed.
 #include "quantd/client/shared_region.h"
 
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 // The C++ client against real servers, for tests/e2e/test_cpp_client.py:
-//   split_against_servers compare WHOLE SMALL   the same calls of two servers, one of which takes
-//                                               little, give the same; prints what was compared
+//   split_against_servers compare WHOLE SMALL   the same calls to two servers, one of which accepts
+//                                               only small messages; prints what was compared
 //   split_against_servers large ADDRESS         one DynamicQuantize of 128 MiB; prints how it ended
 //   split_against_servers calls ADDRESS         small calls until its input ends: prints "ready"
-//                                               after the first one, then what became of them, as
-//                                               tests/e2e/rollout_clients.py does
+//                                               after the first one, then the results, like
+//                                               tests/e2e/rollout_clients.py
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -59,7 +59,7 @@ int Fail(const char* what, const absl::Status& whole, const absl::Status& small)
   return 1;
 }
 
-// One tensor there and back, three ways, by both.
+// One tensor, quantized in three ways and dequantized, by both.
 int Compare(Client& whole, Client& small, const char* what, const Tensor& x,
             const DynamicQuantizeOptions& options) {
   const auto a = whole.DynamicQuantize(x, options), b = small.DynamicQuantize(x, options);

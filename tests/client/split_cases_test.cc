@@ -1,4 +1,4 @@
-// Tensors in pieces: single cases, beside the random ones of split_test.
+// Tensors in pieces: single cases, in addition to the random ones of split_test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(SplitCasesTest, AZeroPointHasTheShapeOfTheScale) {
   EXPECT_EQ(FieldViolations(status)[0].field, "zero_point");
   EXPECT_THAT(std::string(status.message()), HasSubstr("the shape [3, 2], scale has [2, 3]"));
   EXPECT_EQ(server.calls(), 0);
-  // One for the whole tensor has no shape, or a shape of one.
+  // A scale for the whole tensor has the shape [] or [1].
   const Tensor one = Tensor::Scalar<float>(1);
   const Tensor of_one = Tensor::Of<uint8_t>(std::vector<uint8_t>{7}, {1});
   const auto good = split::Quantize(SenderTo(server, 5000), x, one, of_one, {});
@@ -85,7 +85,7 @@ absl::StatusOr<v1::QuantizeEmbeddingsResponse> Embed(const v1::QuantizeEmbedding
 }
 
 TEST(SplitCasesTest, TheReportCountsEmbeddingsThatHaveNoLengthAsTheyAre) {
-  // Four rows a piece; those of the first piece are zeros, and nothing is lost of them.
+  // Four rows per piece; the rows of the first piece are zeros, and have no error.
   constexpr int64_t kRows = 12, kWidth = 16;
   std::vector<float> values(kRows * kWidth);
   for (size_t i = 4 * kWidth; i < values.size(); ++i) values[i] = static_cast<float>(i % 13) - 5.5f;

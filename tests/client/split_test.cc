@@ -1,5 +1,5 @@
-// Tensors in pieces against one call: random requests of every type and granularity over messages
-// of many sizes give the same bytes. A failure prints the seed; QUANTD_TEST_SEED repeats it.
+// Tensors in pieces against one call: random requests of every type and granularity, over messages
+// of many sizes, give the same bytes. A failure prints the seed; QUANTD_TEST_SEED repeats it.
 #include "split/split.h"
 
 #include <gmock/gmock.h>
@@ -85,7 +85,7 @@ class SplitTest : public testing::Test {
                             : std::random_device()();
     return seed_;
   }
-  // Room for so many bytes beside what is reckoned for the rest of a message.
+  // A limit with this much room beside what is calculated for the rest of a message.
   uint64_t Limit() {
     static constexpr int64_t kBytes[] = {64, 128, 200, 500, 1000, 4000, 16'000};
     return split::kEnvelopeBytes + static_cast<uint64_t>(random_.Of(kBytes));
@@ -160,7 +160,7 @@ void SplitTest::DequantizeOnce() {
   const DataType type = random_.Of(kQuantizedTypes);
   const RandomBlocks blocks = MakeBlocks(random_, shape, false);
   OwnedTensor owned = RandomScale(random_, random_.Of(kFloatTypes), blocks.scale_shape, true);
-  // Of two NaN that are multiplied IEEE 754 does not say which sign comes out.
+  // IEEE 754 does not define the sign of a product of two NaN.
   for (int64_t i = 0; i < owned.elements; ++i) {
     const uint32_t code = LoadCode(owned.type, owned.bytes.data(), i);
     if (std::isnan(DecodeFloat(owned.type, code))) owned.Set(i, EncodeValue(owned.type, 1));
@@ -220,7 +220,7 @@ void SplitTest::DynamicQuantizeOnce() {
   }
   ASSERT_EQ(got.status().code(), whole.status().code()) << got.status() << whole.status();
   if (!whole.ok()) {
-    // Which element is not finite is told as of the whole.
+    // The index of a non-finite element is that in the whole tensor.
     if (absl::StrContains(whole.status().message(), "takes finite values")) {
       EXPECT_EQ(got.status().message(), whole.status().message());
     }
@@ -295,7 +295,7 @@ TEST_F(SplitTest, TheReportOfLargeIntegersIsOfTheIntegers) {
   SameInPieces(Tensor::Of<int32_t>(values, {3000}), options);
 }
 
-// Of whether a request is cut at all: everything in it counts, and little more.
+// The sizes that decide whether a request is cut include all of it, and little more.
 TEST_F(SplitTest, TheSizeOfARequestCountsEveryTensor) {
   const Tensor floats{v1::DATA_TYPE_FLOAT, {6000}, std::string(24'000, '\0')};
   const Tensor codes{v1::DATA_TYPE_INT8, {6000}, std::string(6000, '\0')};

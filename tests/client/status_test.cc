@@ -1,4 +1,4 @@
-// Errors of the server in the C++ client.
+// The server's errors in the C++ client.
 #include "quantd/client/status.h"
 
 #include <grpcpp/support/status.h>
@@ -43,7 +43,7 @@ TEST(Status, DetailsThatAreNoneDoNoHarm) {
   EXPECT_TRUE(FromGrpc(grpc::Status::OK).ok());
 }
 
-// A server that stops, or a proxy before it, resets what it drops: nobody here has cancelled it.
+// A server that stops, or a proxy before it, resets calls: the user has not cancelled them.
 TEST(Status, AResetOfThePeersIsUnavailable) {
   const auto code = [](grpc::StatusCode given, const char* message) {
     return FromGrpc(grpc::Status(given, message)).code();

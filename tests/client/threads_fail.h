@@ -1,4 +1,4 @@
-// While it lives, std::thread fails: no system has room for the stacks that are asked for.
+// While it lives, std::thread fails, because the requested stacks are too large for any system.
 #ifndef QUANTD_TESTS_CLIENT_THREADS_FAIL_H_
 #define QUANTD_TESTS_CLIENT_THREADS_FAIL_H_
 

@@ -1,4 +1,4 @@
-// OUT.partial of a conversion: whose it is. The rest: tests/e2e/test_quantctl_convert*.py.
+// OUT.partial of a conversion: to whom it belongs. The rest: tests/e2e/test_quantctl_convert*.py.
 #include "checkpoints/workplace.h"
 
 #include <fcntl.h>
@@ -24,8 +24,8 @@
 
 namespace {
 
-// What a file system says to an exchange, and to any rename of a folder that ends in ".partial";
-// 0: does it.
+// The error of a file system for an exchange, and for any rename of a folder that ends in
+// ".partial"; 0: none.
 std::atomic<int> exchange_error{0}, rename_error{0};
 
 int Refused(int error) {
@@ -35,7 +35,7 @@ int Refused(int error) {
 
 }  // namespace
 
-// In place of libc's.
+// Replaces libc's function.
 extern "C" int renameat2(int from_folder, const char* from, int to_folder, const char* to,
                          unsigned int flags) noexcept {
   if (exchange_error != 0 && (flags & RENAME_EXCHANGE) != 0) return Refused(exchange_error);
@@ -119,7 +119,7 @@ TEST_F(WorkplaceTest, ErasesOnlyWhatARunHasMade) {
   EXPECT_FALSE(fs::exists(absl::StrCat(partial, "/7")));
 }
 
-// As overlayfs does for folders of a lower layer (EXDEV), and some file systems for all (EINVAL).
+// As overlayfs does for folders of a lower layer (EXDEV), and some file systems always (EINVAL).
 TEST_F(WorkplaceTest, RemovesOutOnlyForWhatCanBeRenamed) {
   const std::string out = absl::StrCat(folder_, "/out"), partial = absl::StrCat(out, ".partial");
   const auto names = [&] {

@@ -1,4 +1,4 @@
-"""From the oracle's arguments to the client's: one place where the two ways of naming things meet."""
+"""Translates the oracle's arguments to the client's: the only place where the two ways of naming things meet."""
 
 
 def _type(t):

@@ -10,18 +10,18 @@ CASES = collections.OrderedDict()
 
 
 def name(p) -> str:
-    """A parameter's, in the name of its case."""
+    """A parameter's text in the name of its case."""
     return getattr(p, "name", None) or str(p)
 
 
 def count(source: str, elements: int, cases: int = 1) -> None:
-    """Adds to the summary that ends a run."""
+    """Adds to the summary at the end of a run."""
     old = CASES.get(source, (0, 0))
     CASES[source] = (old[0] + cases, old[1] + int(elements))
 
 
 def mismatch(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Where two arrays differ in any bit. NaNs of a FLOAT, FLOAT16 or BFLOAT16 result are all alike: no source fixes
+    """Where two arrays differ in any bit. NaNs of a FLOAT, FLOAT16 or BFLOAT16 result are considered equal: no source fixes
     their sign or payload."""
     different = ot.codes(ours) != ot.codes(theirs)
     if ot.of(ours).kind == "float":

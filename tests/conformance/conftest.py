@@ -1,8 +1,8 @@
-"""Starts the server under test, hands out clients, and ends the run with a summary by source.
+"""Starts the server under test, provides clients, and ends the run with a summary by source.
 
 The server is QUANTD_BUILD_DIR's server/quantd (default build/release), on ports that it picks; QUANTD_ADDRESS names a
-running one instead. With --engine=local there is no server: everything is asked of quantd.local(), the engine in this
-process. QUANTD_SEED repeats a run's random tensors.
+running one instead. With --engine=local there is no server: quantd.local(), the engine in this process, answers
+everything. QUANTD_SEED repeats a run's random tensors.
 """
 
 import json

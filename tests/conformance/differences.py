@@ -1,6 +1,6 @@
-"""Where implementations that the project did not write differ from the specification, so that random tests leave out just that.
+"""Where implementations by others differ from the specification, so that random tests leave out exactly those elements.
 
-README.md shows the differences themselves, found and shrunk by page.py. A row here says which elements of a random case it covers;
+README.md shows the differences themselves, found and reduced by page.py. A row here says which elements of a random case it covers;
 test_outside.py and test_ml_dtypes.py leave those out, and nothing else.
 """
 
@@ -14,7 +14,7 @@ from quantd.conformance import oracle_types as ot
 
 @dataclasses.dataclass
 class Case:
-    """What a random test asks: enough for a row to say which elements it covers."""
+    """The arguments of a random test, as far as rows need them to find the elements that they cover."""
 
     implementation: str
     operator: str
@@ -28,7 +28,7 @@ class Case:
 
 @dataclasses.dataclass
 class Difference:
-    """rule: of the kit, by which README.md has it; empty where the specification leaves it open."""
+    """rule: the kit's rule under which README.md lists it; empty if the specification leaves it open."""
 
     rule: str
     implementation: str
@@ -46,7 +46,7 @@ def explained(case: Case) -> np.ndarray:
 
 
 def _unconvertible(v):
-    """What no int32 holds, with room for the zero point."""
+    """Values that no int32 can hold, with room for the zero point."""
     with np.errstate(invalid="ignore"):
         return ~(np.abs(v) < 2.0**31 - 2.0**17)
 
@@ -85,8 +85,8 @@ TABLE = [
                lambda c: (c.zero_point != 0) | np.signbit(c.zero_point) if c.xt is ot.E2M1 else _none(c)),
 ]
 
-# torchao is large and not always there: its rows are words, and each names the test of test_torchao.py that holds it.
-# (operation, input, theirs, ours, why, test)
+# torchao is large and often missing: its rows are words, and each names the test of test_torchao.py that covers it. (operation,
+# input, theirs, ours, why, test)
 TORCHAO_VERSION = "0.18.0"
 TORCHAO = [
     ("MX to_mx", "a block of zeros", "scale code 00", "scale code 7F",

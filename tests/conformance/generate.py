@@ -1,4 +1,5 @@
-"""The seed of this run, and the numbers of one test case: of the seed, and of the case's own name."""
+"""The seed of this run, and the random numbers of a test case, which depend on the seed and the case's
+name."""
 
 import os
 

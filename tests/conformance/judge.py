@@ -1,11 +1,11 @@
-"""Cases of the kit (quantd.conformance) asked of the client under test, bit for bit."""
+"""Cases of the kit (quantd.conformance), run on the client under test, bit for bit."""
 
 from compare import count
 from quantd.conformance import engines, verify
 
 
 def check(client, cases, source: str) -> None:
-    """Every case is answered as the oracle says: bits, error report, and a refusal that names the field."""
+    """Every answer is the oracle's: bits, error report, or a refusal that names the field."""
     ask = engines.of_client(client)
     for case in cases:
         outcome = verify.judge(case, ask, exact=True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Does the kit notice? Changes one place of the oracle at a time, a rule, and asks the changed oracle the kit's cases: a change that
-they all pass has survived, and is a case that is missing.
+"""Does the kit notice changes? Changes one place of the oracle, a rule, at a time, and runs the kit's cases on the changed oracle: a change with
+which all of them pass has survived, and shows that a case is missing.
 
-  python tests/conformance/mutants.py                      every change, and what survived
-  python tests/conformance/mutants.py --count=60 --seed=7  so many, drawn
-  python tests/conformance/mutants.py --least=95           exits with 1 when less than so many percent were caught (95)
+  python tests/conformance/mutants.py                      every change, and the survivors
+  python tests/conformance/mutants.py --count=60 --seed=7  that many random ones
+  python tests/conformance/mutants.py --least=95           exits with 1 if fewer percent were caught (95)
 
 Needs the installed client (pip install ./client/python), whose oracle it reads.
 """
@@ -68,51 +68,51 @@ FUNCTIONS = {
 }
 BOOLEANS = {ast.And: ast.Or, ast.Or: ast.And}
 
-# Changes that no answer can show, each with its reason: (module, pattern of the function, what the change begins with).
+# Changes that no answer can show, each with its reason: (module, pattern of the function, beginning of the change).
 EQUIVALENT = [
-    # The codes of a NaN that is not FLOAT8: NaNs are alike.
+    # The codes of a NaN that is not FLOAT8: all NaNs count as equal.
     ("oracle_types", "bf16_round", re.compile(r"^(64|bits >> 16 \| 64|16) ->")),
-    # Sign-extension in arrays of int4 and int2, whose codes are compared; 8 bits take either way.
+    # Sign extension in arrays of int4 and int2: only their codes are compared; both ways give the same 8 bits.
     ("oracle_types", "from_codes", re.compile("")),
     ("oracle_types", "to_float", re.compile(r"^(8|t\.bits < 8|t\.kind == 'int').*->")),
     ("oracle_types", "to_int", re.compile(r"^(8|t\.bits >= 8) ->")),
     ("oracle_types", "codes", re.compile(r"^(8|t\.bits < 8) ->")),
-    # A block that is longer than its dimension; lengths of empty ones.
+    # A block that is longer than its dimension; lengths of empty dimensions.
     ("oracle", "block_of", re.compile(r"^1 -> 2$")),
     ("oracle", "_dynamic_block", re.compile(r"^1 -> 2$")),
-    # What a NaN is replaced by before it is made the lowest; a bound past all sums; a mask that the codes' own mask follows.
+    # The value that replaces a NaN before it becomes the lowest code; a bound above all sums; a mask that the codes' own mask follows.
     ("oracle", "_integers", re.compile(r"^(0 -> 1|2\.0 \*\* 40|2\.0 ->|40\.0|40 ->|1 -> 2|1 << t\.bits)")),
-    # Exponents of FLOAT stay below what E8M0 has; scales of NVFP4's blocks below what E4M3FN has.
+    # Exponents of FLOAT stay below E8M0's largest; scales of NVFP4's blocks stay below E4M3FN's.
     ("oracle", "dynamic_quantize", re.compile(r"^(254 ->|True -> False)")),
-    # 127 * x / length is never outside; log10 of x / 0 is infinite by itself.
+    # 127 * x / length is never out of range; log10 of x / 0 is infinite by itself.
     ("oracle_embeddings", "_codes", re.compile(r"^127 -> 12[68]|^np\.clip\(wide \* 127")),
     ("oracle_embeddings", "_report", re.compile(r"^(0 -> 1|noise == 0)")),
     ("oracle", "_report", re.compile(r"^(0 -> 1|noise == 0)")),
-    # A table or a sum that has one more; 128 more or less of eight bits.
+    # A table or a sum with one more entry; 128 added to or subtracted from eight bits.
     ("oracle_embeddings", "lengths", re.compile(r"^16 -> 17")),
     ("oracle_embeddings", "quantize_embeddings", re.compile(r"^y\.astype\(np\.int16\) - 128 ->")),
     ("oracle_types", "_decode_table", re.compile(r"^2 -> 3")),
-    # What a NaN's place holds before the NaN is put there; an infinity is past the largest like any number that is.
+    # The value at a NaN's place before the NaN is written there; infinity is larger than the largest, like other large numbers.
     ("oracle_types", "encode_small", re.compile(r"^(0 -> 1|np\.isinf)")),
-    # Any negative length of reshape is the one that is left over; the last dimension of two; slices that go on past what is used.
+    # Any negative length in reshape means the rest; the last of two dimensions; slices that end behind what is used.
     ("oracle_layouts", re.compile("^(_scaled|pack4|unpack4|_unfp4)$"), re.compile(r"^(-1 -> 1|1 -> 2)$")),
     ("oracle_layouts_bnb", re.compile("^(absmax_of|four_bits|decode)$"), re.compile(r"^1 -> 2$")),
     ("oracle_layouts_gguf", re.compile("^(encode|decode|_q4_or_5)$"), re.compile(r"^1 -> 2$")),
     ("oracle_layouts_gguf", re.compile("^(_codes|_q._k|_q4_or_5_k)$"), re.compile(r"^(80 -> 81|108 -> 109|32 -> 33|96 -> 97)$")),
     ("oracle_layouts_gguf", re.compile("^(_codes|_q._k|_q4_or_5_k)$"), re.compile(r"^(48 -> 49|16 -> 17|208 -> 209)$")),
     ("oracle_layouts_gguf", "_six_bits", re.compile(r"^(3 -> 4|4 -> 3|11 -> 12)$")),
-    # FLOAT4E2M1 has no other way, and there is no NaN. Bounds that no quotient reaches; G of denormals, whose reciprocal overflows all the same.
+    # FLOAT4E2M1 has no other mode and no NaN. Bounds that no quotient reaches; the G of denormals, whose reciprocal overflows anyway.
     ("oracle_layouts", "fp4", re.compile(r"^(True ->|False ->)")),
     ("oracle_layouts", "e4m3", re.compile(r"^False ->")),
     ("oracle_layouts", "", re.compile(r"^(126 ->|14 ->|2\.0)")),
     ("oracle_layouts", re.compile("^(_scaled|_int4)$"), re.compile(r"^(128 -> 129|8 -> 9)$")),
     ("oracle_layouts_bnb", re.compile("^(nested_codes|four_bits)$"), re.compile(r"^np\.clip")),
     ("oracle_layouts_gguf", "_truncated", re.compile(r"^np\.trunc -> np\.floor")),
-    # K types are not encoded. Zeros of both signs are left out of the cases; what stands in for the logarithm of 0.
+    # K types are not encoded. Zeros of both signs are left out of the cases; the replacement for the logarithm of 0.
     ("oracle_layouts", "columns_of", re.compile(r"^256 ->")),
     ("oracle_layouts_gguf", "_smallest", re.compile("")),
     ("oracle_layouts_gguf", "_mxfp4", re.compile(r"^(0|1) ->")),
-    # A scale of 0 is that of zeros alone, which are 0 by whatever they are divided; a middle that both formulas give.
+    # A scale of 0 belongs to zeros alone, which are 0 whatever they are divided by; a middle that both formulas give.
     ("oracle_layouts_gguf", "_reciprocal", re.compile(r"^0 -> 1")),
     ("oracle_layouts_bnb", "nested_map", re.compile(r"^k < n")),
     ("oracle_layouts_bnb", "nested_codes", re.compile(r"^(0 -> 1|1 -> 2|np\.isnan|np\.trunc -> np\.floor)")),
@@ -124,7 +124,7 @@ def equivalent(module, function, words):
 
 
 def replacements(node):
-    """What may stand in place of a node, as nodes."""
+    """Nodes that may replace a node."""
     found = []
 
     def other(**changed):
@@ -160,7 +160,7 @@ def replacements(node):
 
 
 def places(tree):
-    """(node's place, a replacement, the function, what changes) of a module's functions and tables."""
+    """(node's place, a replacement, the function, what changes) for a module's functions and tables."""
     found = []
 
     def visit(node, path, function):
@@ -168,13 +168,13 @@ def places(tree):
             return
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             function = node.name
-        if isinstance(node, ast.With):  # errstate's arguments say nothing of the result
+        if isinstance(node, ast.With):  # arguments of errstate do not change the result
             children = [("body", i, child) for i, child in enumerate(node.body)]
         else:
             children = []
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_type":
-                # The declaration of a type: its range is a rule, its number in files and its width are not.
-                # (Nothing is quantized to INT32.)
+                # The declaration of a type: its range is a rule, its number in files and its width are not. (Nothing is quantized to
+                # INT32.)
                 children = [("args", i, child) for i, child in enumerate(node.args) if i >= 5 and node.args[0].value != "INT32"]
                 node = ast.Pass()
             for name, value in ast.iter_fields(node):
@@ -198,7 +198,7 @@ def places(tree):
 
 
 def changed(source, index):
-    """The module's tree with one change, and its words."""
+    """The module's tree with one change, and a description of it."""
     tree = ast.parse(source)
     path, new, function, line, words = places(tree)[index]
     node = tree
@@ -229,7 +229,7 @@ def mutant(module, index):
 
 
 def drawn(seed):
-    """The kit's cases, with their answers: one of each rule and group first, the rest in any order."""
+    """The kit's cases with their answers: first one of each rule and group, then the rest in any order."""
     every = list(cases.all_cases())
     random.Random(seed).shuffle(every)
     first, rest, seen = [], [], set()
@@ -241,7 +241,7 @@ def drawn(seed):
 
 
 CASES = []
-SEED = 5  # of the changes that test_mutants.py draws
+SEED = 5  # for the changes that test_mutants.py draws
 
 
 def judge(job):

@@ -1,5 +1,5 @@
-"""The implementations that the project did not write, each as a function from numpy arrays to numpy arrays: ONNX's
-reference evaluator and ONNX Runtime, at any opset. A model of one node is made for every call."""
+"""Implementations by others, each as a function from numpy arrays to numpy arrays: ONNX's reference evaluator and ONNX Runtime, at any opset.
+Every call makes a model of one node."""
 
 import ctypes
 import functools
@@ -30,7 +30,7 @@ def tensor(name: str, array: np.ndarray) -> TensorProto:
 
 
 def model(operator: str, inputs, output_types, opset: int, constants: bool, **attributes) -> onnx.ModelProto:
-    """A graph of one node. inputs: (name, array or None); with constants all of them are initializers."""
+    """A graph of one node. inputs: (name, array or None); with constants, all of them are initializers."""
     names = [name if value is not None else "" for name, value in inputs]
     while names and not names[-1]:
         names.pop()
@@ -62,7 +62,7 @@ def _options():
 
 
 def runtime(operator: str, inputs, output_types, opset: int, **attributes):
-    """ONNX Runtime on the CPU. Raises onnxruntime's error where it has no kernel for these types."""
+    """ONNX Runtime on the CPU. Raises onnxruntime's error if it has no kernel for these types."""
     proto = model(operator, inputs, output_types, opset, True, **attributes)
     session = onnxruntime.InferenceSession(proto.SerializeToString(), _options(), ["CPUExecutionProvider"])
     outputs = session.run_with_ort_values(None, {})
@@ -70,7 +70,7 @@ def runtime(operator: str, inputs, output_types, opset: int, **attributes):
 
 
 def _bits(value, t: ot.Type) -> np.ndarray:
-    """An OrtValue's memory: ONNX Runtime hands out numpy arrays for few of the small types."""
+    """The memory of an OrtValue: ONNX Runtime returns numpy arrays for few of the small types."""
     raw = np.frombuffer(ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes()), np.uint8)
     shape = value.shape()
     if t.bits < 8:

@@ -1,4 +1,4 @@
-"""Codes as the packages themselves make them, each through its public interface. A package that is not installed is None."""
+"""Codes made by the packages themselves, each through its public interface. A package that is not installed is None."""
 
 import importlib
 import importlib.util
@@ -17,7 +17,7 @@ def find(name):
 
 
 def sentence_transformers():
-    """The module util.quantization alone: the package imports torch, of which quantize_embeddings needs nothing."""
+    """Only the module util.quantization: the package imports torch, which quantize_embeddings does not need."""
     spec = importlib.util.find_spec("sentence_transformers")
     if spec is None:
         return None
@@ -29,7 +29,7 @@ def sentence_transformers():
     package = types.ModuleType("quantd_tests_st")
     package.__path__ = [str(folder)]
     tensor = types.ModuleType("quantd_tests_st.tensor")
-    tensor._tensor_to_numpy = None  # of tensors only
+    tensor._tensor_to_numpy = None  # for tensors only
     added.update({"quantd_tests_st": package, "quantd_tests_st.tensor": tensor})
     sys.modules.update(added)
     try:

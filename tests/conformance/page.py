@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the page: every engine is asked every case of ONNX's operators, and README.md, reports/ and differences.json say what came.
+"""Makes the page: runs every case of ONNX's operators on every engine, and writes the results into README.md, reports/ and differences.json.
 
   python tests/conformance/page.py                                     all engines
-  python tests/conformance/page.py --engines=onnx-reference,openvino   these are asked again, the others' answers stay as they were
-  python tests/conformance/page.py --server=HOST:PORT                  quantd's server, beside quantd.local()
+  python tests/conformance/page.py --engines=onnx-reference,openvino   only these; the others' results stay as they are
+  python tests/conformance/page.py --server=HOST:PORT                  quantd's server, in addition to quantd.local()
 
-Needs the packages of the engines: pip install './client/python[onnx-reference,onnxruntime,openvino,local]'. The inputs in the tables and
-reports are found by shrink.py, not by hand. test_page.py holds what was written to what the engines answer.
+Needs the packages of the engines: pip install './client/python[onnx-reference,onnxruntime,openvino,local]'. shrink.py finds the inputs in the
+tables and reports; they are not written by hand. test_page.py compares the files with what the engines answer.
 """
 
 import argparse
@@ -64,11 +64,11 @@ def case_of(value) -> Case:
     return Case(value["name"], value["rule"], value["operation"], inputs, value["attributes"], "node", value["opset"])
 
 
-# ---- asking
+# ---- running
 
 
 def ask_engine(key: str, name: str, every):
-    """What differences.json keeps of an engine."""
+    """What differences.json stores about an engine."""
     with engines.engine(name) as (version, ask):
         result = verify.verify(every, ask, version)
         counts = {}
@@ -96,12 +96,12 @@ def ask_engine(key: str, name: str, every):
 
 
 def size(case: Case) -> tuple:
-    """What makes a case hard to read: elements, then digits."""
+    """How hard a case is to read: elements, then digits."""
     return sum(v.size for v in case.inputs.values()), len(case.inputs), len(json.dumps(case_json(case)))
 
 
 def difference(rule: str, outcomes, ask):
-    """The smallest input of some of the cases that failed, and which versions and types they were of."""
+    """The smallest input for some of the failed cases, and the versions and types of all of them."""
     drawn = outcomes[:: max(1, len(outcomes) // 6)][:6]
     found = [shrink.smallest(o.case, ask, o.found) for o in drawn if o.found is not None]
     found = [c for c in found if shrink.fails(c, ask)]

@@ -1,5 +1,5 @@
-"""A difference as the engine's maintainers could be given it: what the specification says, an input, what came, what must, and a
-program of ten lines that shows it."""
+"""A difference in a form for the engine's maintainers: what the specification says, an input, the engine's output, the right one, and a program of
+ten lines that shows it."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from quantd.conformance.case import Case
 from quantd.conformance.rules import RULES
 from quantd.types import DataType, unpack
 
-# What is known of the reason, by engine and rule.
+# What is known about the reason, by engine and rule.
 WHY = {
     (
         "onnx-reference",
@@ -109,7 +109,7 @@ print(request.get_output_tensor().data)""",
 
 
 def program(engine: str, case: Case) -> str:
-    """A program that needs onnx and the engine alone."""
+    """A program that needs only onnx and the engine."""
     lines = ["from onnx import TensorProto, helper", ""]
     names, constants = [], []
     for onnx_name, name in onnx_model.INPUTS[case.operation]:

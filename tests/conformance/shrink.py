@@ -1,5 +1,5 @@
 """The smallest input that shows a difference, found by trying smaller ones: fewer elements, no zero point, a scale of 1, fewer
-attributes, and for x the number of the fewest bits."""
+attributes, and for x the number with the fewest bits."""
 
 import dataclasses
 import itertools
@@ -13,7 +13,7 @@ from quantd.conformance.versions import SINCE_BLOCKS
 
 
 def fails(case: Case, ask) -> bool:
-    """Whether the engine still answers something else than the oracle (and answers at all)."""
+    """Whether the engine answers, and its answer still differs from the oracle's."""
     wanted = Case.expected(case)
     if wanted.refused is not None:
         return False
@@ -32,13 +32,13 @@ def changed(case: Case, inputs, **attributes) -> Case:
 
 
 def _elements(case: Case, found):
-    """The indices of the elements that differ, of y."""
+    """The indices in y of the elements that differ."""
     where = verify.different(found.tensors["y"], Case.expected(case).tensors["y"])
     return [tuple(int(i) for i in row)[: where.ndim] for row in np.argwhere(np.atleast_1d(where))]
 
 
 def _one(case: Case, index):
-    """One element alone, with the scale and the zero point that it has; per tensor."""
+    """One element alone, with its scale and its zero point; per tensor."""
     x, a = case.inputs["x"], case.attributes
     out = {"x": x[index].reshape((1,) if x.ndim else ())}
     if "scale" in case.inputs:
@@ -50,7 +50,7 @@ def _one(case: Case, index):
 
 
 def _crops(case: Case):
-    """The same granularity with fewer elements: each dimension shorter, whole blocks of it at either end."""
+    """The same granularity with fewer elements: each dimension shorter, by whole blocks at either end."""
     x, scale, a = case.inputs["x"], case.inputs.get("scale"), case.attributes
     if scale is None:
         return
@@ -71,7 +71,7 @@ def _crops(case: Case):
 
 
 def _simpler_numbers(array: np.ndarray):
-    """Numbers of fewer bits than the one element of an array, simplest first."""
+    """Numbers with fewer bits than the one element of an array, simplest first."""
     t = ot.of(array)
     if t is ot.INT32:
         v = int(array.reshape(-1)[0])
@@ -133,7 +133,7 @@ def _steps(case: Case):
 
 
 def smallest(case: Case, ask, found=None) -> Case:
-    """The smallest case, of one rule and one version of the operator, of which the engine's answer still differs."""
+    """The smallest case, for one rule and one version of the operator, on which the engine's answer still differs."""
     case = Case(**{f.name: getattr(case, f.name) for f in dataclasses.fields(Case)})
     if not fails(case, ask):
         return case
@@ -165,7 +165,7 @@ def _valid(case: Case) -> bool:
 
 
 def _fewer(case: Case, ask) -> Case:
-    """x of as few elements as will do."""
+    """x with as few elements as possible."""
     x = case.inputs["x"].reshape(-1)
     i = 0
     while i < x.size and x.size > 1:

@@ -1,4 +1,4 @@
-"""quantize_embeddings: every recipe and switch beside the numpy oracle, every preset beside the package whose codes it makes.
+"""quantize_embeddings: every recipe and switch against the numpy oracle, every preset against its package.
 
 Each preset is compared on more than a million values: random ones of several widths, the edges of buckets and their neighbours,
 denormals, huge ones, zeros of both signs. The summary counts them (compare.py)."""
@@ -59,7 +59,7 @@ def test_sentence_transformers(client, preset, kind):
         if preset.endswith("int8"):
             calibration = np.random.default_rng(3).uniform(-1, 1, (50, width)).astype(np.float32)
             ranges = np.stack([calibration.min(axis=0), calibration.max(axis=0)])
-            ranges[:, 2] = 0.25  # a dimension of one value
+            ranges[:, 2] = 0.25  # a dimension with a single value
             ranges[:, 3] = -1, 1
             wanted = st.quantize_embeddings(x, preset, ranges=ranges)
             compare(client, f"sentence-transformers-{preset}", "sentence-transformers 6.2.0", x, wanted, ranges=ranges)
@@ -69,7 +69,7 @@ def test_sentence_transformers(client, preset, kind):
 
 
 def test_sentence_transformers_until_5_6_had_other_int8(client):
-    """Truncated after the subtraction: every negative code that is not whole is one higher."""
+    """Truncates after the subtraction: every negative code that is not whole is one higher."""
     x = np.random.default_rng(4).uniform(-1, 1, (1000, 1000)).astype(np.float32)
     ranges = np.stack([x.min(axis=0), x.max(axis=0)])
     steps = (ranges[1] - ranges[0]) / 255
@@ -91,7 +91,7 @@ def test_sqlite_vec(client, preset):
 
 
 def test_usearch_i8(client):
-    """Its wheel divides by a reciprocal (-ffast-math): a quotient that is a whole number may come out one lower there."""
+    """Its wheel multiplies by a reciprocal (-ffast-math): a quotient that is a whole number may come out one lower."""
     if packages.find("usearch") is None:
         pytest.skip("usearch is not installed")
     for width, rows in ((384, 3000), (100, 500)):
@@ -115,7 +115,7 @@ def test_pgvector(client):
 
 
 def test_vllm_restated(client):
-    """From its source: >= 0, the first value in the highest bit, less 128."""
+    """From its source: >= 0, the first value in the highest bit, minus 128."""
     x = data(512, 2000)
     wanted = (np.packbits(x >= 0, axis=1).astype(np.int16) - 128).astype(np.int8)
     compare(client, "vllm-binary", "vLLM, restated", x, wanted)

@@ -1,4 +1,4 @@
-"""client/EMBEDDINGS.md against the code: its presets, its table of disagreements on both sides, and the rows of its costs."""
+"""client/EMBEDDINGS.md against the code: its presets, both sides of its table of disagreements, and the rows of its costs."""
 
 import importlib.metadata
 import re
@@ -16,7 +16,7 @@ DOCUMENT = ROOT / "client" / "EMBEDDINGS.md"
 
 
 def rows(text):
-    """The cells of a table's rows, without its two lines of heading."""
+    """The cells of a table's rows, without the two lines of its heading."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
 
@@ -38,7 +38,7 @@ def numbers(text):
 
 
 def values(cell):
-    """The values that a cell names, and their ranges."""
+    """The values in a cell, and their ranges."""
     words = re.sub(r", ranges \[.*", "", cell)
     ranges = re.search(r"ranges \[(.*), (.*)\]", cell)
     counts = {"eight times": 8, "seven times": 7}
@@ -51,12 +51,12 @@ def values(cell):
 
 
 def vllm(x, ranges):
-    """Restated from its source."""
+    """Reimplemented from its source."""
     return (np.packbits(x >= 0, axis=1).astype(np.int16) - 128).astype(np.int8)
 
 
 def vespa(x, ranges):
-    """Restated from its source."""
+    """Reimplemented from its source."""
     return np.packbits(x > 0, axis=1).view(np.int8)
 
 
@@ -67,7 +67,7 @@ def sqlite_vec(x, ranges):
 
 
 def old_int8(x, ranges):
-    """Restated from sentence-transformers 5.6.1; the wrapping is numpy's conversion on x86-64 and arm64."""
+    """Reimplemented from sentence-transformers 5.6.1; the wrapping is numpy's conversion on x86-64 and arm64."""
     steps = (ranges[1] - ranges[0]) / 255
     return np.trunc((x - ranges[0]) / steps - 128).astype(np.int64).astype(np.int8)
 
@@ -78,7 +78,7 @@ def old_uint8(x, ranges):
 
 
 def faiss(x, ranges):
-    """Restated, and the package itself where it is installed."""
+    """Reimplemented, and the package itself if it is installed."""
     restated = (255 * np.clip((x - ranges[0]) / (ranges[1] - ranges[0]), 0, 1)).astype(np.uint8)
     package = packages.find("faiss")
     if package is not None:
@@ -114,7 +114,7 @@ def test_every_disagreement_is_tried():
 def test_they_answer_that(row):
     x, ranges = values(row[0])
     found = THEIRS[row[1]](x, ranges)
-    if "usearch" in row[1]:  # which kernel of its wheel computes, the CPU decides
+    if "usearch" in row[1]:  # the CPU decides which kernel of its wheel computes
         assert np.abs(found.astype(float)[0] - numbers(row[2])).max() <= 1
     else:
         assert found[0].astype(float).tolist() == numbers(row[2])
@@ -126,7 +126,7 @@ def test_here_it_is_that(client, row):
     assert row[2] != row[4]
     found = client.quantize_embeddings(x, preset=row[3].strip("`"), ranges=ranges).y
     assert found[0].astype(float).tolist() == numbers(row[4])
-    # Where the text names a preset that is theirs, it is.
+    # If the text names a preset with their codes, it has them.
     other = re.search(r"`([\w-]+)` is \w", row[5])
     if other:
         assert client.quantize_embeddings(x, preset=other[1]).y[0].astype(float).tolist() == numbers(row[2])
@@ -168,7 +168,7 @@ def test_the_costs_have_the_rows_of_the_bench(monkeypatch):
 
 
 def test_the_costs_of_a_small_set():
-    """What recall.py computes, of 12,000 embeddings: nothing is found better than by the floats, and the order is that of the page."""
+    """What recall.py computes, for 12,000 embeddings: nothing is better than the floats, and the order is that of the page."""
     pytest.importorskip("quantd_core", reason="quantd-core is not installed: ./tests/run.sh engine builds it")
     sys.path.insert(0, str(ROOT / "tests" / "bench"))
     try:

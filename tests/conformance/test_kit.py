@@ -1,4 +1,4 @@
-"""The kit: what export writes is what the cases are, others' tools read it, quantd passes all of it, and verify tells what fails."""
+"""The kit: export writes the cases, other tools can read it, quantd passes all of it, and verify reports failures."""
 
 import json
 import random
@@ -94,7 +94,7 @@ def test_it_is_the_same_byte_for_byte(every, tmp_path):
 
 
 def test_the_numbers_are_the_same_everywhere():
-    """Of the generator that the cases are made with: bits that no release of numpy and no CPU changes."""
+    """The generator for the cases: its bits do not depend on the release of numpy or the CPU."""
     from quantd.conformance.values import quotients, rng
 
     r = rng("everywhere")
@@ -124,7 +124,7 @@ def test_onnx_reads_it(kit):
 
 
 def test_onnx_backend_tests_run_it(kit):
-    """onnx.backend.test with ONNX's reference evaluator as the backend: what a backend's authors have already."""
+    """onnx.backend.test with ONNX's reference evaluator as the backend: the tool that authors of backends have."""
     pytest.importorskip("onnx")
     import unittest
 
@@ -176,7 +176,7 @@ def test_onnx_backend_tests_run_it(kit):
 
 
 def defect(case):
-    """An engine that is one too high in INT8, has no FLOAT16, and refuses blocks."""
+    """An engine whose INT8 codes are one too high, without FLOAT16, that refuses blocks."""
     if any(ot.of(v) is ot.FLOAT16 for v in case.inputs.values()):
         raise NotImplementedError("no FLOAT16")
     if "block_size" in case.attributes:
@@ -212,7 +212,7 @@ def test_verify_tells_what_fails(kit, capsys, tmp_path, monkeypatch):
 
 
 def test_verify_of_another_folder(tmp_path, capsys):
-    """ONNX's own node tests, as onnx writes them, are judged as well: they have no rule.txt."""
+    """ONNX's own node tests, as onnx writes them, can be run as well: they have no rule.txt."""
     onnx = pytest.importorskip("onnx")
     model = onnx.helper.make_model(
         onnx.helper.make_graph(
@@ -290,7 +290,7 @@ def change(path, old, new):
 
 
 def test_any_damage_is_an_answer_in_a_line(every, tmp_path, capsys):
-    """Files that are cut, changed or gone: all passes, something fails, or one line that names the place."""
+    """Files that are cut, changed or missing: all cases pass, some fail, or one line names the place."""
     files.write(tmp_path / "kit", list({(c.family, c.operation): c for c in every}.values()))
     draw = random.Random(29)
     paths = sorted(p for p in (tmp_path / "kit").rglob("*") if p.is_file() and p.name not in ("FORMAT.md", "LICENSE"))

@@ -1,6 +1,6 @@
-"""The oracle for layouts of checkpoints beside what the packages themselves make, and quantd.checkpoints beside the oracle.
+"""The oracle for layouts of checkpoints against what the packages make, and quantd.checkpoints against the oracle.
 
-tests/golden/layouts.txt: checksums of what the packages make of hard weights, and read again (tests/checkpoints/golden.py writes it).
+tests/golden/layouts.txt: checksums of what the packages make of hard weights, and of their decodings (tests/checkpoints/golden.py writes it).
 """
 
 import collections
@@ -37,7 +37,7 @@ GOLDEN = golden()
 
 @pytest.fixture(scope="module")
 def hard():
-    """The weights: they are made in the suite that has the packages."""
+    """The weights, as in the suite that has the packages."""
     spec = importlib.util.spec_from_file_location("hard", TESTS / "checkpoints/hard.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -49,7 +49,7 @@ def crc(array):
 
 
 def crc_of_floats(array):
-    """Every NaN as one."""
+    """Makes every NaN the same."""
     codes = ot.codes(array).copy()
     codes[np.isnan(ot.to_float(array))] = ot.codes(ot.round_to(np.float32([np.nan]), ot.of(array)))[0]
     return crc(codes)
@@ -66,7 +66,7 @@ def words_of(hard, layout, dtype, index, wanted):
     except oracle.Invalid:
         return ["refused"]
     words = []
-    if layout.endswith("-double"):  # theirs is the sum of another order
+    if layout.endswith("-double"):  # the package sums in another order
         offset, x = np.uint32(int(wanted[0], 16)).view(np.float32), ot.to_float(weight)
         with np.errstate(all="ignore"):
             assert abs(bnb.offset_of(bnb.absmax_of(x)) - offset) <= abs(offset) * np.float32(1e-6)
@@ -96,7 +96,7 @@ def test_every_layout_is_there():
 
 
 def test_the_map_of_double_codes():
-    """As bitsandbytes makes it where there is FMA."""
+    """As bitsandbytes computes it with FMA."""
     assert hashlib.sha256(bnb.NESTED.tobytes()).hexdigest() == MAP
     assert bnb.NESTED.size == 256 and (np.diff(bnb.NESTED) > 0).all()
 
@@ -110,7 +110,7 @@ def every():
 
 
 def test_cases_do_not_depend_on_an_order(every):
-    """Means of absmax are the same in any order of summation; no smallest element is a zero of either sign."""
+    """The means of absmax do not depend on the order of summation; no smallest element is a zero of either sign."""
     number = 0
     for c in (c for c in every if c.operation == "encode_layout" and c.rule != "layout-refused"):
         x = ot.to_float(c.inputs["x"])

@@ -1,4 +1,4 @@
-"""quantd.local() beside a running server: the same bits, and of what is wrong the same error, text and fields."""
+"""quantd.local() against a running server: the same bits, and for wrong requests the same errors, texts and fields."""
 
 import copy
 import dataclasses
@@ -31,7 +31,7 @@ def local():
 
 
 def outcome(client, operation, *arguments, **options):
-    """Everything that a call gave, as values that can be compared: arrays by type, shape and bytes."""
+    """All results of a call, as values that can be compared: arrays by type, shape and bytes."""
     try:
         result = getattr(ask, operation)(client, *arguments, **options)
     except quantd.QuantdError as error:
@@ -85,7 +85,7 @@ def test_random_calls(server, local, chunk):
 
 @pytest.mark.parametrize("t", ot.OUTPUTS, ids=lambda t: t.name)
 def test_large_tensors(server, local, t):
-    """Several tasks and threads. Sums of errors are added in another order by another number of threads: not compared."""
+    """Several tasks and threads. Sums of errors depend on the number of threads and are not compared."""
     r = rng("local large", t.name)
     x = (r.standard_normal((1100, 1003)) * 50).astype(np.float32)
     scale = np.abs(r.standard_normal(1003)).astype(np.float32) + 0.1
@@ -189,7 +189,7 @@ def test_random_streams(server, local):
 
 
 def test_functions_of_the_module(local):
-    """One engine, made when it is first asked for; results that know no client use it, too."""
+    """One engine, made when it is first needed; results without a client also use it."""
     x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(4, 16)
     found = quantd.dynamic_quantize(x, axis=0, output_type="int8")
     assert quantd.quantize(x, 0.1, np.int8(3)).y.dtype == np.int8

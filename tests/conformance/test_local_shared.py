@@ -1,4 +1,4 @@
-"""Shared tensors with quantd.local(): a program that uses them for a server runs without one, and errors are the server's."""
+"""Shared tensors with quantd.local(): a program that uses them with a server also runs without one, with the same errors."""
 
 import inspect
 
@@ -64,7 +64,7 @@ def test_arrays_stay_where_they_are(local):
 
 
 def test_a_program_changes_one_line():
-    """Every method of Client is there and takes what Client's takes; beside that only threads."""
+    """It has every method of Client with the same arguments, and threads in addition."""
     for name, method in inspect.getmembers(quantd.Client, inspect.isfunction):
         if name.startswith("_"):
             continue

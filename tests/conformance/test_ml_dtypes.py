@@ -32,11 +32,11 @@ def check(ours, theirs, x, t, what):
 @pytest.mark.parametrize("t", ot.SMALL, ids=name)
 @pytest.mark.parametrize("xt", ot.FLOATS, ids=name)
 def test_cast_to_small_float(client, xt, t):
-    """All 2^16 patterns; for FLOAT random numbers, ties and specials. ml_dtypes does not saturate FLOAT8."""
+    """All 2^16 patterns; for FLOAT random numbers, ties and special values. ml_dtypes does not saturate FLOAT8."""
     x = quotients(rng("cast", t.name), (200000,), t, True) if xt is ot.FLOAT else ot.from_codes(np.arange(1 << 16), xt)
     scale = ONE if xt is ot.FLOAT else ot.round_to(ONE, xt)
     check(ask.quantize(client, x, scale, output_type=t, saturate=False).y, cast(x, t), x, t, f"{xt.name} to {t.name}")
-    # Saturation is a clamp before the cast, for everything but NaN.
+    # Saturation is a clamp before the cast, for everything except NaN.
     with np.errstate(invalid="ignore"):
         clamped = ot.round_to(np.clip(ot.to_float(x), -ot.largest(t), ot.largest(t)), xt)
     check(ask.quantize(client, x, scale, output_type=t).y, cast(clamped, t), x, t, f"{xt.name} to {t.name}, saturated")
@@ -71,7 +71,7 @@ def test_rounding_to_half_precision(client, output):
 
 
 def test_mx_scales_are_e8m0_powers_of_two(client):
-    """y_scale of FLOAT8E8M0 read by ml_dtypes is the power of two that the OCP formula gives, computed in float64."""
+    """y_scale of FLOAT8E8M0, read by ml_dtypes, is the power of two of the OCP formula, computed in float64."""
     x = (rng("mx").standard_normal((500, 32)) * np.exp2(rng("mx2").integers(-100, 100, (500, 1)))).astype(np.float32)
     for t, emax in ((ot.E4M3FN, 8), (ot.E5M2, 15), (ot.E2M3, 2), (ot.E3M2, 4), (ot.E2M1, 2)):
         answer = ask.dynamic_quantize(client, x, output_type=t, scale_type=ot.E8M0, axis=1, block_size=32)

@@ -1,4 +1,4 @@
-"""The kit notices a changed rule: some changes of the oracle, drawn. All of them: python tests/conformance/mutants.py."""
+"""The kit notices changed rules: a random selection of changes. All of them: python tests/conformance/mutants.py."""
 
 import mutants
 

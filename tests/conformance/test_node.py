@@ -1,4 +1,4 @@
-"""The official ONNX node tests of the three operators, as the onnx wheel carries them."""
+"""The official ONNX node tests of the three operators, from the onnx wheel."""
 
 import importlib
 
@@ -16,7 +16,8 @@ OPERATORS = {"QuantizeLinear": "quantize", "DequantizeLinear": "dequantize", "Dy
 
 
 def _cases():
-    """Importing a module of cases runs them and files them in a list; other modules' cases need packages of their own."""
+    """Importing a module of cases runs them and adds them to a list; cases of other modules need packages of their
+    own."""
     for operator in OPERATORS:
         importlib.import_module(f"onnx.backend.test.case.node.{operator.lower()}")
     found = {}

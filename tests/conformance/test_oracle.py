@@ -1,4 +1,4 @@
-"""The oracle's own test: the examples and edges that the specification spells out. No server, nothing but numpy."""
+"""The oracle's own test: the examples and edge cases in the specification. No server, only numpy."""
 
 import numpy as np
 import pytest

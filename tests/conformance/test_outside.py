@@ -1,7 +1,7 @@
 """The server against ONNX's reference evaluator and ONNX Runtime on random tensors, at every version of the operators.
 
-Elements that a row of differences.py covers are left out, all others must be equal bit for bit. ONNX Runtime is asked
-for every pair of types; the pairs that it has no kernel for are listed at the end of the run.
+Elements that a row of differences.py covers are left out, all others must be equal bit for bit. ONNX Runtime is tried
+with every pair of types; the pairs for which it has no kernel are listed at the end of the run.
 """
 
 import itertools
@@ -29,7 +29,7 @@ EVALUATOR, RUNTIME = "ONNX reference evaluator", "ONNX Runtime"
 IMPLEMENTATIONS = {EVALUATOR: outside.reference, RUNTIME: outside.runtime}
 VERSION = {EVALUATOR: f"onnx {onnx.__version__}", RUNTIME: f"onnxruntime {onnxruntime.__version__}"}
 
-# Since which opset a type (of y for QuantizeLinear, of x for DequantizeLinear), an x or scale type, or blocks are there.
+# The opset that introduced a type (of y for QuantizeLinear, of x for DequantizeLinear), a type of x or scale, or blocks.
 SINCE = {ot.UINT8: 10, ot.INT8: 10, ot.INT32: 10, **dict.fromkeys(ot.FP8, 19), ot.INT16: 21, ot.UINT16: 21, ot.INT4: 21,
          ot.UINT4: 21, ot.E2M1: 23, ot.E2M3: 28, ot.E3M2: 28, ot.INT2: 25, ot.UINT2: 25}
 SINCE_FLOAT = {ot.FLOAT: 10, ot.FLOAT16: 19, ot.BFLOAT16: 19, ot.INT32: 10, ot.E8M0: 24}
@@ -52,7 +52,7 @@ def versions(types, evaluator_since=10):
 
 
 def outside_answer(implementation, operator, x, scale, zero, result, opset, attributes):
-    """What the implementation answers; None where it has no kernel."""
+    """The implementation's answer; None if it has no kernel."""
     try:
         return IMPLEMENTATIONS[implementation](
             operator, [("x", x), ("scale", scale), ("zero_point", zero)], [result], opset, **attributes)[0]
@@ -82,18 +82,18 @@ def test_quantize(client, implementation, opset, t):
             continue
         for st in [xt if xt is not ot.INT32 else ot.FLOAT] + ([ot.E8M0] if opset >= 24 else []):
             if implementation == RUNTIME and (st is ot.E8M0 or (xt is ot.INT32 and 19 <= opset < 23)):
-                continue  # those versions of the operator want one type for x and scale
+                continue  # those versions of the operator require the same type for x and scale
             r = rng("outside", implementation, opset, xt.name, st.name, t.name, grain)
             scale, zero = scales(r, g.scale_shape, st), zero_points(r, g.scale_shape, t)
             s_each = oracle.spread(scale, g.shape, g.block())
             x = inputs(r, g.shape, xt, s_each, t)
             attributes = dict(g.arguments)
-            # Asked for by name where the two sides have another default; see differences.py.
+            # Given explicitly where the defaults of the two sides differ; see differences.py.
             precision = ot.FLOAT if implementation == RUNTIME or (opset >= 23 and st is not xt) else None
             if precision and implementation == EVALUATOR:
                 attributes["precision"] = ot.FLOAT.number
             if xt is ot.INT32 and implementation == EVALUATOR and opset < 23:
-                # It divides in float64: by powers of two that is the same.
+                # It divides in float64: for powers of two that gives the same.
                 scale = np.exp2(np.round(np.log2(np.abs(scale)))).astype(np.float32)
                 s_each = oracle.spread(scale, g.shape, g.block())
                 x = (x % 4000).astype(np.int32)
@@ -119,7 +119,7 @@ def test_dequantize(client, implementation, opset, t):
         for output in ot.FLOATS if opset >= 23 and implementation == EVALUATOR else (None,):
             r = rng("outside dequantize", implementation, opset, st.name, t.name, grain, name(output))
             x, scale, zero = any_codes(r, g.shape, t), scales(r, g.scale_shape, st), zero_points(r, g.scale_shape, t)
-            if t is ot.INT32:  # a difference that no 32 bits hold is a row of differences.py, as is any for the evaluator
+            if t is ot.INT32:  # a difference that 32 bits cannot hold is a row of differences.py, as is any with the evaluator
                 x, zero = x // 2, zero // 2 if implementation == RUNTIME else np.zeros_like(zero)
             attributes = dict(g.arguments)
             if output:
@@ -147,6 +147,6 @@ def test_dynamic_quantize(client, implementation):
 
 
 def test_runtime_has_the_kernels_that_it_had():
-    """Runs last in this file: a list that shrank means that pairs are no longer compared."""
+    """Runs last in this file: a shorter list would mean that pairs are no longer compared."""
     assert not [n for n in NO_KERNEL if n.startswith("QuantizeLinear FLOAT,") and "FLOAT4" not in n]
     assert not [n for n in NO_KERNEL if n.startswith("QuantizeLinear FLOAT16,") and "FLOAT4" not in n]

@@ -1,5 +1,5 @@
-"""README.md, reports/ and differences.json are what the engines answer: the same counts by rule, the same answers to the smallest
-inputs. After a change run python tests/conformance/page.py."""
+"""README.md, reports/ and differences.json agree with the engines' answers: the same counts by rule, the same answers to the smallest inputs. After a
+change run python tests/conformance/page.py."""
 
 import importlib.metadata
 import json

@@ -1,4 +1,4 @@
-"""quantctl verify: a server judged by the conformance kit, without Python; damaged kits and servers that are not there."""
+"""quantctl verify: judges a server with the conformance kit, without Python; damaged kits and unreachable servers."""
 
 import itertools
 import json
@@ -68,7 +68,7 @@ def test_a_server_is_not_asked_for_layouts(address, kit, chosen):
 
 
 def wrong(case):
-    """The case with another answer than the oracle's."""
+    """The case with a different answer from the oracle's."""
 
     class Wrong(type(case)):
         def expected(self):
@@ -176,7 +176,7 @@ def test_a_server_that_is_not_there(kit):
 
 
 def test_a_link_to_a_folder_without_end(address, chosen, tmp_path):
-    """Folders that links make endless are not followed."""
+    """Folders that are endless because of links are not followed."""
     files.write(tmp_path / "kit", [next(c for c in chosen if c.family == "node")])
     os.symlink(tmp_path / "kit", tmp_path / "kit" / "node" / "again")
     code, out, _ = quantctl("verify", address, f"--cases={tmp_path / 'kit'}", "--json")

@@ -1,6 +1,6 @@
-"""Requests of random everything: rank, shape, granularity, types, options, right ones and wrong ones, against the oracle.
+"""Random requests: rank, shape, granularity, types, options, right ones and wrong ones, against the oracle.
 
-What the specification refuses must be refused, what it takes must be answered bit for bit. A failure names its case;
+What the specification refuses must be refused, what it accepts must be answered bit for bit. A failure names its case;
 QUANTD_SEED repeats the run.
 """
 

@@ -1,7 +1,6 @@
-"""Microscaling formats and NVFP4 against torchao, where it is installed (requirements-torch.txt; its torch is large).
+"""Microscaling formats and NVFP4 against torchao, if it is installed (requirements-torch.txt; its torch is large).
 
-What differs stands in differences.TORCHAO, each row with a test here that it is still there; torchao is not among the
-packages that every run has.
+Differences are listed in differences.TORCHAO, each with a test here that it still exists; torchao is not among the packages of every run.
 """
 
 import numpy as np
@@ -37,7 +36,7 @@ def elements(data, t, shape):
 
 
 def rows(seed, count=2000):
-    """Blocks of every size of number, none all zero, their scales far from the denormal range."""
+    """Blocks of numbers of every size, none all zero, with scales far from the denormal range."""
     r = rng("torchao", seed)
     x = r.standard_normal((count, 128)) * np.exp2(r.integers(-90, 90, (count, 1)))
     x = np.where(r.random(x.shape) < 0.1, np.copysign(0.0, x), x)
@@ -88,7 +87,7 @@ def test_nvfp4(client, xt):
 
 
 def test_nvfp4_next_to_a_tie_differs(client):
-    """x / (bs * ts) is 1.25, a tie; by torchao's reciprocal it comes out above."""
+    """x / (bs * ts) is 1.25, a tie; with torchao's reciprocal the result is above it."""
     x = np.zeros((1, 16), np.float32)
     x[0, 0], x[0, 1] = np.float32(6.732655), np.float32(1.4026365)
     ours, (_, y, _) = nvfp4(client, x)

@@ -1,4 +1,5 @@
-"""Tensors as typed values instead of bytes, in both directions, and items of a stream: the same answers in another form."""
+"""Tensors as typed values instead of bytes, in both directions, and items of a stream: the same answers in another
+form."""
 
 import itertools
 
@@ -39,7 +40,7 @@ def message(operation, *arguments, **options):
 
 
 def as_values(tensor):
-    """A raw Tensor turned into one of values, in place."""
+    """Changes a raw Tensor into one with values, in place."""
     array = from_message(tensor)
     t = ot.of(array)
     if t.kind == "int":
@@ -63,7 +64,7 @@ def test_quantize(call, xt, t):
     y = call("Quantize", request).y
     assert y.WhichOneof("contents") == ("int_values" if t.kind == "int" else "float_values")
     expected = oracle.quantize(x, scale, zero).y
-    if t.kind != "int":  # values have one NaN
+    if t.kind != "int":  # as values there is one NaN
         fine = ~np.isnan(ot.to_float(expected))
         same(from_message(y)[fine], expected[fine], f"{xt.name} to {t.name}")
         assert np.isnan(ot.to_float(from_message(y))[~fine]).all()

@@ -2,7 +2,7 @@
 quantd_core_test(c c/c_test.cc c/c_embeddings_test.cc)
 target_link_libraries(core_c_test PRIVATE quantd::core_c)
 
-# No interpreter of the target's is there in a cross build, and none that a ThreadSanitizer could be put into.
+# A cross build has no interpreter for the target, and none works with ThreadSanitizer.
 if(NOT CMAKE_CROSSCOMPILING AND NOT QUANTD_SANITIZE STREQUAL "thread")
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   foreach(program hostile hostile_embeddings)
@@ -11,7 +11,7 @@ if(NOT CMAKE_CROSSCOMPILING AND NOT QUANTD_SANITIZE STREQUAL "thread")
   endforeach()
   set_tests_properties(core.c.hostile core.c.hostile_embeddings PROPERTIES LABELS unit TIMEOUT 300)
   if(QUANTD_SANITIZE STREQUAL "address")
-    # The interpreter is no sanitized program: the runtime is loaded before it, and what Python leaves behind is not looked at.
+    # The interpreter is not sanitized: the runtime is loaded before it, and leaks of Python are ignored.
     execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so
       OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
     set_tests_properties(core.c.hostile core.c.hostile_embeddings PROPERTIES

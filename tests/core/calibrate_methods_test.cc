@@ -1,5 +1,5 @@
-// Every method against the formulas of core/CALIBRATION.md, written again over sorted values and
-// without a window that moves.
+// Every method against the formulas of core/CALIBRATION.md, implemented again over sorted values
+// and without a moving window.
 #include <algorithm>
 #include <map>
 
@@ -8,7 +8,7 @@
 namespace quantd {
 namespace {
 
-// One channel's answer.
+// The result for one channel.
 struct Answer {
   float scale;
   int32_t zero_point;
@@ -272,7 +272,7 @@ TEST(CalibrateMethods, AreTheFormulas) {
   }
 }
 
-// However values are cut, whoever counts them, by whatever method, and in whatever order.
+// However values are cut, in which order and by which worker they are counted, and by any method.
 TEST(CalibrateMethods, DependOnTheValuesAlone) {
   std::mt19937 random = SeededRandom(2);
   for (int round = 0; round < 1000; ++round) {
@@ -303,7 +303,7 @@ TEST(CalibrateMethods, DependOnTheValuesAlone) {
       std::swap_ranges(row(i), row(i + 1), row(random() % i));
     }
     const Executor several(1 + static_cast<int>(random() % 4));
-    CalibrationOptions counting = options;  // a state of bins serves every method that has them
+    CalibrationOptions counting = options;  // a state with bins serves every method that needs bins
     counting.percentile = 0;
     if (options.method != CalibrationMethod::kMinMax) {
       counting.method = CalibrationMethod::kPercentile;
@@ -316,11 +316,11 @@ TEST(CalibrateMethods, DependOnTheValuesAlone) {
       if (workers.empty() || random() % 2 == 0) workers.push_back(MakeCalibrator(counting));
       ASSERT_TRUE(workers[random() % workers.size()].Add(view(some), several, Never).ok());
     }
-    // A worker that got nothing has no state.
+    // A worker without values has no state.
     std::erase_if(workers,
                   [&](const Calibrator& worker) { return !worker.Result(alone, Never).ok(); });
     workers.push_back(MakeCalibrator(options));
-    // A tree of merges, whose last is what was asked for.
+    // Merges them at random until one is left.
     while (workers.size() > 1) {
       const size_t from = random() % (workers.size() - 1);
       Calibrator taken = std::move(workers[from]);
@@ -338,7 +338,7 @@ TEST(CalibrateMethods, DependOnTheValuesAlone) {
   }
 }
 
-// Every place of the axis, type of x, size (one task and several), and number of threads.
+// Every position of the axis, type of x, size (one task and several), and number of threads.
 TEST(CalibrateMethods, ChannelsAreTheirValuesAlone) {
   std::mt19937 random = SeededRandom(3);
   constexpr DataType kInputs[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
@@ -386,7 +386,7 @@ TEST(CalibrateMethods, ChannelsAreTheirValuesAlone) {
     ASSERT_EQ(result.elements, finite);
     ASSERT_EQ(result.non_finite_elements, static_cast<uint64_t>(elements) - finite);
     for (size_t i = 0; i < of_channel.size(); ++i) {
-      // Searches of hundreds of channels are the formulas' once more; a few will do.
+      // Checking hundreds of channels would repeat the same searches; a few are enough.
       if (large && i % 50 != 0) continue;
       ASSERT_NO_FATAL_FAILURE(ExpectSame(result, i, Plain(of_channel[i], options).Result()))
           << "channel " << i;

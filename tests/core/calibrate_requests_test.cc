@@ -1,4 +1,4 @@
-// What calibration refuses, and that refusing changes nothing.
+// Requests that calibration refuses, and that refusing changes nothing.
 #include <atomic>
 
 #include "absl/strings/str_cat.h"

@@ -10,7 +10,7 @@
 namespace quantd {
 namespace {
 
-// As x in shared memory can have it, which changes while it is read.
+// Values that x in shared memory can get while it is read.
 TEST(Calibrate, ARangeThatIsNoneHasAScaleOfItsType) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();

@@ -1,4 +1,4 @@
-// States: what State makes, and nothing else, is taken.
+// States: those that State makes are accepted, and no others.
 #include "calibrate_values.h"
 #include "rules/bins.h"
 
@@ -28,7 +28,7 @@ TEST(CalibrateState, OfNothingButZeros) {
                                             21));
 }
 
-// A large tensor is counted by the upper halves of its values, small ones by their bins.
+// Large tensors are counted by the upper halves of their values, small ones by their bins.
 TEST(CalibrateState, LargeTensorsAreCountedLikeSmallOnes) {
   std::mt19937 random = SeededRandom(6);
   for (int round = 0; round < 8; ++round) {
@@ -92,7 +92,7 @@ TEST(CalibrateState, OneThatChangedIsRefusedOrMeansWhatItSays) {
     }
   }
   EXPECT_GT(refused, 10000);
-  EXPECT_LT(refused, 20000);  // some are another state
+  EXPECT_LT(refused, 20000);  // some are other valid states
 }
 
 TEST(CalibrateState, ClaimsTakeNoMemory) {
@@ -121,7 +121,7 @@ TEST(CalibrateState, OtherChannelsAndMethods) {
   EXPECT_EQ(ErrorField(calibrator.Merge(AsBytes(two))), "state");
   EXPECT_TRUE(calibrator.Merge(AsBytes(binned)).ok());
 
-  // Bins that are not needed are left out.
+  // Bins that the method does not need are left out.
   Calibrator ranges = MakeCalibrator({});
   EXPECT_TRUE(ranges.Merge(AsBytes(binned)).ok());
   EXPECT_EQ(ranges.State(), plain);
@@ -151,7 +151,7 @@ TEST(CalibrateState, SumsOverChannelsDoNotOverflow) {
   std::string many("QDC1\x02\x05", 6);
   for (int channel = 0; channel < 5; ++channel) {
     many += std::string("\x80\x80\x80\x80\x80\x80\x80\x80\x40", 9);  // 2^62 finite
-    many += std::string("\x80\x80\x80\x80\x80\x80\x80\x80\x40", 9);  // and as many others
+    many += std::string("\x80\x80\x80\x80\x80\x80\x80\x80\x40", 9);  // and as many non-finite
     many += std::string("\x00\x00\x80\x3F\x00\x00\x80\x3F", 8);
   }
   Calibrator calibrator = MakeCalibrator({.axis = 0});
@@ -161,7 +161,7 @@ TEST(CalibrateState, SumsOverChannelsDoNotOverflow) {
   EXPECT_EQ(result->non_finite_elements, UINT64_MAX);
 }
 
-// The same of values that are not finite; and as many as there may be, no matter when they came.
+// The same for values that are not finite, and the greatest counts, whatever the order.
 TEST(CalibrateState, CountsUpToTheirLimit) {
   const std::string most("\x80\x80\x80\x80\x80\x80\x80\x80\x40", 9);  // 2^62
   const std::string one_more("\x81\x80\x80\x80\x80\x80\x80\x80\x40", 9);
@@ -185,7 +185,7 @@ TEST(CalibrateState, CountsUpToTheirLimit) {
             "state");
 }
 
-// All the bins that a channel can have.
+// Every bin that a channel can have.
 TEST(CalibrateState, EveryBin) {
   std::vector<float> values = {0};
   const int top = rules::Magnitude(3e38f);

@@ -1,4 +1,4 @@
-// What the tests of calibration share: values that are hard, tensors of them, what came out.
+// What the tests of calibration share: difficult values, tensors of them, results.
 #ifndef QUANTD_TESTS_CORE_CALIBRATE_VALUES_H_
 #define QUANTD_TESTS_CORE_CALIBRATE_VALUES_H_
 

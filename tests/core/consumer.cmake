@@ -1,4 +1,4 @@
-# An installed core is found, linked and run by a project that knows nothing of this build.
+# A project that knows nothing of this build finds, links and runs an installed core.
 if(NOT CMAKE_CROSSCOMPILING AND QUANTD_SANITIZE STREQUAL "")
   add_test(NAME core.consumer.install
     COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --component core --prefix ${CMAKE_CURRENT_BINARY_DIR}/installed)

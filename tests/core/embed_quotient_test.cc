@@ -1,14 +1,14 @@
-// The proof, by trying, that RANGES, UNIT and DIRECTION round as the divisions of their rules do.
+// The proof, by trial, that RANGES, UNIT and DIRECTION round as the divisions of their rules do.
 //
 //   core_embed_quotient_test                 every 1,021st step, two seconds
 //   core_embed_quotient_test --exhaustive    all of them
 //
-// kernels/embed_recipes-inl.h says why a product tells where a division is needed. Only an x next
-// to the edge of a bucket, step * n, could fall on the wrong side of it.
+// kernels/embed_recipes-inl.h explains how a product shows where a division is needed. Only an x
+// next to the edge of a bucket, step * n, could end up on the wrong side of it.
 // Both sides scale with powers of two, so it is enough to try all 2^23 significands of the step
-// against all edges, each with the floats around it, as far as the product is in doubt and a little
-// further. UNIT has one step: all floats between -1.1 and 1.1 are tried. DIRECTION has a length in
-// double: some are.
+// against all edges, each with the floats around it, a little further than the product is in doubt.
+// UNIT has one step: all floats between -1.1 and 1.1 are tried. DIRECTION divides by a
+// double: some lengths are tried.
 #include "kernels_test_util.h"
 #include "rules/embeddings.h"
 #include "significands.h"
@@ -16,8 +16,8 @@
 namespace quantd {
 namespace {
 
-// Floats around each edge. Those of 255 are 2^-16 apart, in units of the step: from 7 on nothing is
-// in doubt there.
+// Floats around each edge. Around edge 255 they are 2^-16 steps apart: from 7 of them on, nothing
+// is in doubt.
 constexpr int kNeighbours = 9;
 constexpr int kEdges = 256;
 constexpr size_t kSize = kEdges * kNeighbours;
@@ -71,7 +71,7 @@ TEST(EmbedQuotient, HoldsAtTheEndsOfTheRangeOfSteps) {
   }
 }
 
-// The kernel that divides is the rule.
+// The kernel that divides follows the rule.
 TEST(EmbedQuotient, DivisionIsTheRule) {
   std::mt19937 random = SeededRandom(20261124);
   for (const KernelTable* table : TablesUnderTest()) {
@@ -99,7 +99,7 @@ TEST(EmbedQuotient, DivisionIsTheRule) {
   }
 }
 
-// All floats from 2^-30 to 1.1 of both signs (or every 257th): below, x + 1 is 1.
+// All floats from 2^-30 to 1.1 of both signs (or every 257th); for smaller ones, x + 1 is 1.
 TEST(EmbedQuotient, UnitIsTheRule) {
   constexpr size_t kPiece = 4096;
   std::vector<float> x(kPiece);

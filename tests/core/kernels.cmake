@@ -10,7 +10,7 @@ quantd_core_test(kernels
   kernels_read_elements_test.cc
   kernels_scale_columns_test.cc)
 
-# Takes --exhaustive: every scale and every tie, 16 s on two cores.
+# Has a flag --exhaustive: every scale and every tie, 16 s on two cores.
 quantd_core_test(quotient quotient_test.cc significands.cc)
 
 # The same for embeddings.

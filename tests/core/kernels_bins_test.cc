@@ -1,4 +1,5 @@
-// Calibration's kernels on every target against the scalar ones, and those against the rules.
+// Calibration's kernels on every target against the scalar ones, and the scalar ones against the
+// rules.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -113,7 +114,7 @@ TEST_F(BinKernels, EveryLengthAndMisalignment) {
           std::sort(all.begin(), all.end());
           return all;
         };
-        if (variant % 2 == 1) continue;  // (slots lie at even addresses)
+        if (variant % 2 == 1) continue;  // (slots have even addresses)
         table->find_slots_each(x.data(), size, floors.data(), slots(got));
         ScalarKernels().find_slots_each(x.data(), size, floors.data(), slots(want));
         ASSERT_TRUE(std::equal(slots(got), slots(got) + size, slots(want)));

@@ -104,7 +104,7 @@ TEST(MakeReciprocals, SameOnEveryTarget) {
   }
 }
 
-// What unpack gives, pack takes back: all bytes.
+// unpack and then pack give the same bytes, for all bytes.
 TEST(Pack, UndoesUnpack) {
   std::vector<uint8_t> packed(256);
   for (size_t i = 0; i < packed.size(); ++i) packed[i] = static_cast<uint8_t>(i);
@@ -118,7 +118,7 @@ TEST(Pack, UndoesUnpack) {
     }
     table->unpack6(packed.data(), 341, codes.data());
     table->pack6(codes.data(), 341, again.data());
-    packed.back() &= 0x3F;  // the last element ends in it
+    packed.back() &= 0x3F;  // the last element's 6 bits
     EXPECT_EQ(again, packed);
     packed.back() = 255;
     for (const Convert unpack : {table->unpack_uint2, table->unpack_int2}) {

@@ -34,7 +34,7 @@ class DequantizeKernels : public ::testing::TestWithParam<Row> {
     }
   }
 
-  // FLOAT8 has none but 0.
+  // FLOAT8 has no zero point but 0.
   int32_t RandomZeroPoint() {
     if (IsFloat8()) return 0;
     if (IsMiniFloat(GetParam().decoder)) return static_cast<int32_t>(random_() % 64);
@@ -156,7 +156,8 @@ TEST_P(DequantizeKernels, StreamingAtEveryMisalignment) {
   }
 }
 
-// All codes of one byte, with every zero point that mini floats have, and all codes of two.
+// All codes of one byte, with every zero point that mini floats may have, and all codes of two
+// bytes.
 TEST_P(DequantizeKernels, EveryCode) {
   const size_t code_bytes = GetParam().code_bytes();
   const size_t size = code_bytes == 1 ? 256 : 1 << 16;

@@ -1,4 +1,4 @@
-// Which target is used, and how another one is forced.
+// Which target is used, and how to force another one.
 #include <cstdlib>
 
 #include "gmock/gmock.h"
@@ -48,7 +48,7 @@ TEST(Targets, TheEnvironmentIsChecked) {
   EXPECT_TRUE(CheckEnvironmentTarget().ok());
 }
 
-// Every type that Quantize gives or Dequantize takes finds a kernel on every target.
+// Every type that Quantize writes or Dequantize reads has a kernel on every target.
 TEST(Targets, EveryTypeFindsItsKernels) {
   for (const std::string& name : SupportedTargets()) {
     const KernelTable& table = *FindKernels(name.c_str());

@@ -16,7 +16,7 @@ const Row kRows[] = {
 #include "kernels/kernels.inc"
 };
 
-// Finite bounds of a dimension whose step has a factor, if `narrow`.
+// Finite bounds of a dimension. With `narrow`, its step has a factor.
 void HardRange(std::mt19937& random, bool narrow, float& low, float& high) {
   do {
     low = random() % 4 == 0 ? -1.0f : std::ldexp(HardScale(random, true), -8);
@@ -27,7 +27,7 @@ void HardRange(std::mt19937& random, bool narrow, float& low, float& high) {
            (narrow && !HasFactor(rules::RangeStep(low, high))));
 }
 
-// A value that a recipe may get wrong: next to an edge of a bucket, mostly.
+// A value that is difficult for a recipe, mostly next to an edge of a bucket.
 float HardComponent(std::mt19937& random, Embedder embedder, float low, float step) {
   if (random() % 4 == 0) return HardValue(random, 0.1f);
   const auto edge = static_cast<float>(static_cast<int>(random() % 260) - 2);
@@ -43,7 +43,7 @@ class EmbedKernels : public ::testing::TestWithParam<Row> {
  protected:
   Embedder embedder() const { return GetParam().embedder; }
 
-  // Rows of hard values, or with `quiet` of values in the middle of buckets, by every target.
+  // Rows of difficult values, or with `quiet` of values in the middle of buckets, on every target.
   void ExpectSameAsScalar(size_t rows, size_t size, size_t cut_off, size_t misalignment,
                           bool quiet) {
     const size_t stride = size + cut_off;
@@ -62,7 +62,7 @@ class EmbedKernels : public ::testing::TestWithParam<Row> {
     for (size_t row = 0; row < rows; ++row) {
       rules::Squares squares;
       for (size_t i = 0; i < stride; ++i) {
-        float value = std::numeric_limits<float>::quiet_NaN();  // cut off: nobody looks
+        float value = std::numeric_limits<float>::quiet_NaN();  // cut off, never used
         if (i < size && quiet) {
           value = (static_cast<float>(random() % 256) + 0.5f) * (2.0f / 255) - 1;
         } else if (i < size) {
@@ -133,7 +133,7 @@ TEST_P(EmbedKernels, LongRows) {
   }
 }
 
-// One value that is not finite, at every place of a row.
+// A single value that is not finite, at every place of a row.
 TEST_P(EmbedKernels, SeesNanAndInfinity) {
   constexpr size_t kSize = 150;
   const std::vector<float> low(kSize, -1), step(kSize, 0.01f), factor(kSize, MakeFactor(0.01f));

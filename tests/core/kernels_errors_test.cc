@@ -1,4 +1,4 @@
-// AddErrors against the rules of the error report, one element at a time.
+// AddErrors against the rules of the error report, element by element.
 #include "kernels/find_kernel.h"
 #include "kernels_test_util.h"
 #include "rules/elements.h"
@@ -123,7 +123,7 @@ TEST(AddErrors, FollowsTheRules) {
         EXPECT_EQ(got.finite_elements, want.finite_elements) << what;
         EXPECT_EQ(got.non_finite_elements, want.non_finite_elements) << what;
         EXPECT_EQ(got.saturated_elements, want.saturated_elements) << what;
-        if (std::isnan(want.noise)) {  // a saturate-less FLOAT8 code that is NaN
+        if (std::isnan(want.noise)) {  // NaN codes of FLOAT8
           EXPECT_TRUE(std::isnan(got.noise)) << what;
           EXPECT_TRUE(std::isnan(got.max_absolute_error)) << what;
           continue;

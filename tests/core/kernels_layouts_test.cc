@@ -7,8 +7,8 @@
 namespace quantd {
 namespace {
 
-// Finite floats of blocks that are hard: ties, zeros of both signs, denormals, huge ones, powers of
-// two and what is next to them.
+// Difficult finite floats for blocks: ties, zeros of both signs, denormals, huge ones, powers of
+// two and their neighbours.
 Bytes HardBlocks(std::mt19937& random, size_t block, size_t blocks, size_t misalignment) {
   Bytes x(block * blocks * sizeof(float), misalignment);
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
@@ -96,7 +96,7 @@ TEST(LayoutKernels, Gguf) {
   }
 }
 
-// log2 of every float next to a power of two, as FLOAT has it.
+// log2, as FLOAT, of every float next to a power of two.
 TEST(LayoutKernels, GgufExponents) {
   for (int k = -125; k <= 128; ++k) {
     const uint32_t power = static_cast<uint32_t>(k + 127) << 23;
@@ -139,7 +139,7 @@ TEST(LayoutKernels, Bnb) {
   }
 }
 
-// Every value next to a middle between two codes.
+// Every value next to the middle between two codes.
 TEST(LayoutKernels, BnbMiddles) {
   for (const auto& [kernel, codes] :
        {std::pair{BnbTable::kNf4, rules::kNf4Table}, std::pair{BnbTable::kFp4, rules::kFp4Table}}) {
@@ -177,7 +177,7 @@ TEST(LayoutKernels, Largest) {
       const size_t stride = size * width + random() % 9;
       const size_t bytes = rows == 0 ? 0 : (rows - 1) * stride + size * width;
       Bytes x(bytes, random() % 64);
-      // NaN and infinities as well; small ones, so that the largest is anywhere.
+      // NaN and infinities as well; small sizes, so that the largest is at any place.
       for (size_t i = 0; i < bytes; ++i) x.Set(i, static_cast<uint8_t>(random()));
       const auto of = [&](const KernelTable& table) {
         return (width == 2 ? table.largest16 : table.largest32)(x.data(), rows, size, stride);

@@ -19,7 +19,7 @@ const Row kRows[] = {
 #include "kernels/kernels.inc"
 };
 
-// Bounds that a type has: of 8, 4 and 2 bits and DynamicQuantize's INT8, or of 16.
+// The bounds of types: those of 8, 4 and 2 bits and of DynamicQuantize's INT8, or those of 16.
 struct Bounds {
   int32_t minimum;
   int32_t maximum;
@@ -52,7 +52,7 @@ class QuantizeKernels : public ::testing::TestWithParam<Row> {
     return scales;
   }
 
-  // Scales arrive rounded to the precision of the division, and then still are neither 0 nor
+  // Scales are rounded to the precision of the division before, and are still neither 0 nor
   // infinite.
   float InPrecision(float scale) const {
     const float rounded = RoundTo(PrecisionOf(GetParam().division), scale);
@@ -131,7 +131,7 @@ class QuantizeKernels : public ::testing::TestWithParam<Row> {
   std::mt19937 random_ = SeededRandom(20240601);
 };
 
-// Every length 0 to 260; misalignments of x and y run through 0 to 63 on different paths.
+// Every length from 0 to 260; misalignments of x and y run through 0 to 63 on different paths.
 TEST_P(QuantizeKernels, EveryLengthAndMisalignment) {
   for (size_t size = 0; size <= 260; ++size) {
     for (size_t variant = 0; variant < 6; ++variant) {
@@ -154,8 +154,8 @@ TEST_P(QuantizeKernels, EveryLengthAndMisalignment) {
   }
 }
 
-// The product of run lengths and starts within a run, and of all misalignments of x and y, at one
-// length that ends within a vector.
+// All pairs of run lengths and starts within a run, and all misalignments of x and y, at one length
+// that ends within a vector.
 TEST_P(QuantizeKernels, EveryRunAndStart) {
   constexpr size_t kSize = 205;
   Bytes x(kSize * sizeof(float), 4);
@@ -228,7 +228,7 @@ TEST_P(QuantizeKernels, EverySixteenBitFloat) {
 INSTANTIATE_TEST_SUITE_P(List, QuantizeKernels, ::testing::ValuesIn(kRows),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// What is in a table is in the list, and the other way round.
+// A table's kernels are in the list, and the list's in the tables.
 TEST(KernelList, HasEveryQuantizeKernelOfTheTables) {
   std::vector<const KernelTable*> tables = TablesUnderTest();
   tables.push_back(&ScalarKernels());

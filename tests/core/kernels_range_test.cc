@@ -65,7 +65,7 @@ TEST_P(RangeKernels, EveryLengthAndMisalignment) {
   }
 }
 
-// One element that is not finite, of every kind, at every place.
+// A single element that is not finite, of every kind, at every place.
 TEST_P(RangeKernels, SeesEveryNonFinite) {
   constexpr size_t kSize = 150;
   const float quiet = std::numeric_limits<float>::quiet_NaN();

@@ -1,4 +1,4 @@
-// Elements of any type, read from any of them on: what LoadCode and DecodeFloat say of each.
+// Elements of any type, read from any index on, against LoadCode and DecodeFloat.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -13,7 +13,7 @@
 namespace quantd {
 namespace {
 
-// Every code of a type, or some that are all over it.
+// Every code of a type, or a sample from all of it.
 std::vector<uint32_t> CodesOf(const DataTypeInfo& info) {
   std::vector<uint32_t> codes;
   const uint32_t count = info.bits > 16 ? 65536 : 1u << info.bits;

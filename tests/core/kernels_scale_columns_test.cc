@@ -1,4 +1,4 @@
-// What is done with many scales at once, on every target against the scalar one, bit for bit.
+// Operations on many scales at once, on every target against the scalar one, bit for bit.
 #include <array>
 
 #include "kernels_test_util.h"
@@ -16,7 +16,7 @@ TEST(Magnitudes, OfAnyFloatsAnywhere) {
   for (size_t size = 0; size <= 260; ++size) {
     std::vector<float> x(size);
     for (float& value : x) value = HardScale(random, true);
-    // One that decides: every place has its turn, at one end or the other.
+    // The extreme value, which may be at any place and at either end.
     const float kEnds[] = {0.0f, -0.0f, 0x1p-149f, -kInfinity, 0x1.fffffep127f, std::nanf("1")};
     const float end = kEnds[random() % std::size(kEnds)];
     if (size > 0) x[random() % size] = end;
@@ -50,7 +50,7 @@ TEST(Magnitudes, SayWhatIsWrongWithScales) {
   }
 }
 
-// As the rule has them one by one; in place, too.
+// The same as the rule for each; also in place.
 TEST(RangeScales, AreThoseOfTheRule) {
   std::mt19937 random = SeededRandom(20240612);
   std::vector<const KernelTable*> tables = TablesUnderTest();

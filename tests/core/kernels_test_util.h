@@ -1,5 +1,5 @@
 // What the tests of the kernels share: the targets to compare with the scalar one, tensors at any
-// address with guards around them, values that are hard.
+// address with guards around them, difficult values.
 #ifndef QUANTD_TESTS_CORE_KERNELS_TEST_UTIL_H_
 #define QUANTD_TESTS_CORE_KERNELS_TEST_UTIL_H_
 
@@ -26,7 +26,7 @@ namespace quantd {
 
 inline const KernelTable& ScalarKernels() { return *FindKernels("scalar"); }
 
-// Every table of this machine but the scalar one. Where there is none (a build without SIMD), the
+// Every table of this machine except the scalar one. If there is none (a build without SIMD), the
 // scalar one, so that a test of "every target" is never empty.
 inline std::vector<const KernelTable*> TablesUnderTest() {
   std::vector<const KernelTable*> tables;
@@ -36,9 +36,9 @@ inline std::vector<const KernelTable*> TablesUnderTest() {
   return tables;
 }
 
-// Bytes whose first one is `misalignment` past a multiple of 64. Where that lets them end with a
-// page, the next page can't be touched; else they end where an allocation ends, so that a sanitizer
-// sees every access beyond.
+// Bytes that begin `misalignment` bytes after a multiple of 64. If they can end at a page's end
+// that way, the next page is not accessible; otherwise they end where an allocation ends, so that a
+// sanitizer sees every access beyond.
 class Bytes {
  public:
   Bytes(size_t size, size_t misalignment) : size_(size) {
@@ -57,7 +57,7 @@ class Bytes {
     const size_t address = reinterpret_cast<uintptr_t>(storage->data());
     const size_t begin = (64 - address % 64) % 64 + misalignment;
     auto exact = std::make_shared<std::vector<uint8_t>>(begin + size);
-    // A second allocation may be aligned otherwise: then the unused end is kept.
+    // A second allocation may be aligned differently: then the unused end is kept.
     const size_t other = reinterpret_cast<uintptr_t>(exact->data());
     if (other % 64 == address % 64) storage = std::move(exact);
     data_ = storage->data() + begin;
@@ -109,7 +109,7 @@ class GuardedBytes {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A value that some kernel may get wrong at `scale`.
+// A value that is difficult for some kernel at `scale`.
 inline float HardValue(std::mt19937& random, float scale) {
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
   const float sign = pick(2) == 0 ? 1.0f : -1.0f;
@@ -185,7 +185,7 @@ inline std::mt19937 SeededRandom(uint32_t seed) {
   return std::mt19937(seed);
 }
 
-// Lengths of runs: each path of the loops, and lengths that no vector divides.
+// Lengths of runs: one for each path of the loops, and lengths that no vector divides.
 inline constexpr size_t kRunLengths[] = {1,  2,  3,  4,  5,  7,  8,   12,  15,  16,          17,
                                          24, 31, 32, 33, 48, 64, 100, 128, 200, SIZE_MAX / 2};
 

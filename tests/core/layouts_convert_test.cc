@@ -41,7 +41,7 @@ std::vector<Layout> Layouts(bool encoding_only) {
 class LayoutTest : public testing::TestWithParam<Layout> {
  protected:
   Layout layout() const { return GetParam(); }
-  // A shape that the layout takes, of few or many columns.
+  // A shape that the layout accepts, of few or many columns.
   Shape RandomShape() {
     constexpr int64_t kRows[] = {1, 1, 2, 3, 7, 8, 9, 16, 127, 128, 130};
     constexpr int64_t kColumns[] = {1, 2, 3, 15, 31, 33, 63, 64, 65, 127, 128, 129, 300};
@@ -51,7 +51,7 @@ class LayoutTest : public testing::TestWithParam<Layout> {
     if (of > 1) columns = of * (1 + columns % 9);
     return {rows, columns};
   }
-  // Counts what is refused for a scale that is too large.
+  // Counts weights that are refused because of too large a scale.
   void Compare(const WeightPlan& plan, const ByteVector& weight,
                const std::vector<DataType>& outputs) {
     const WeightFacts measured = oracle::MeasureWeight(plan, weight);
@@ -69,7 +69,7 @@ class LayoutTest : public testing::TestWithParam<Layout> {
         }
         if (NeedsFacts(layout())) {
           const bool mean = Info(layout()).family == LayoutFamily::kBitsAndBytes;
-          // The sum of a mean has an order of its own.
+          // The sum for the mean has its own order.
           if (mean) {
             EXPECT_FLOAT_EQ(encoded.facts.offset, measured.offset);
           } else {
@@ -119,7 +119,7 @@ TEST_P(ConvertWeight, HardWeights) {
   EXPECT_LT(refused_, tried * static_cast<int>(SupportedTargets().size()) / 2);
 }
 
-// Larger than a piece, in rows, in columns and in one row.
+// Larger than a piece: in rows, in columns, and within one row.
 TEST_P(ConvertWeight, Pieces) {
   for (const Shape& shape : {Shape{300, 1280}, Shape{130, 4608}, Shape{1, 307200}}) {
     const WeightPlan plan = PlanOf(layout(), DataType::kFloat, shape);
@@ -133,7 +133,7 @@ TEST_P(ConvertWeight, Pieces) {
   EXPECT_EQ(refused_, 0);
 }
 
-// Whatever bytes a file has.
+// A file may contain any bytes.
 using DecodeWeightFrom = LayoutTest;
 
 TEST_P(DecodeWeightFrom, AnyBytes) {
@@ -167,12 +167,12 @@ TEST_P(DecodeWeightFrom, AnyBytes) {
 }
 
 TEST_P(ConvertWeight, NamesTheFirstThatIsNotFinite) {
-  if (layout() == Layout::kGgufF32) return;  // takes anything
+  if (layout() == Layout::kGgufF32) return;  // accepts anything
   const WeightPlan plan = PlanOf(layout(), DataType::kFloat, {300, 1280});
   std::vector<float> values(static_cast<size_t>(plan.elements), 0.5f);
   values[100000] = -std::numeric_limits<float>::infinity();
   values[300000] = std::numeric_limits<float>::quiet_NaN();
-  values[383999] = 1e30f;  // does not fit FLOAT16
+  values[383999] = 1e30f;  // not in the range of FLOAT16
   const auto error = [&] {
     const absl::Status status =
         Encode(plan, oracle::FromFloats(plan.type, values), three_, Access::kPieces).status;

@@ -1,7 +1,7 @@
-// Weights in every layout against what the packages made of the same ones, on every target:
+// Weights in every layout against what the packages made of the same weights, on every target:
 // tests/golden/layouts.txt.
 //
-// The weights are those of tests/checkpoints/hard.py, made here once more; golden.py wrote the
+// The weights are those of tests/checkpoints/hard.py, made here a second time; golden.py wrote the
 // checksums.
 #include <array>
 #include <bit>
@@ -64,7 +64,7 @@ Shape ShapeOf(uint64_t index, int64_t columns_of) {
           columns_of == 1 ? kColumns[index * 3 % 8] : columns_of * kGroups[index % 4]};
 }
 
-// Of one element of weight `index`.
+// The bits of one element of weight `index`.
 uint32_t BitsOf(DataType type, uint64_t index, uint64_t r, bool huge) {
   const int mantissa = type == DataType::kFloat ? 23 : type == DataType::kFloat16 ? 10 : 7;
   const int exponent = type == DataType::kFloat16 ? 5 : 8;
@@ -136,7 +136,7 @@ ByteVector WeightOf(size_t type, uint64_t index, int64_t elements) {
   return bytes;
 }
 
-// Whether a number of two bytes is at an offset in a block of one of GGML's K types.
+// Whether a block of one of GGML's K types has a FLOAT16 at this offset.
 bool IsHalf(Layout layout, size_t offset) {
   switch (layout) {
     case Layout::kGgufQ2K:
@@ -158,7 +158,7 @@ struct Line {
   std::vector<std::string> words;
 };
 
-// By layout.
+// The lines of each layout.
 const std::map<std::string, std::vector<Line>>& Golden() {
   static const auto kGolden = [] {
     std::map<std::string, std::vector<Line>> golden;
@@ -183,7 +183,7 @@ std::string Joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// Every NaN as one: their bits are not specified.
+// Makes every NaN the same: their bits are not specified.
 ByteVector WithOneNan(DataType type, const ByteVector& bytes) {
   std::vector<float> values = oracle::ToFloats(type, bytes);
   for (float& value : values) {
@@ -192,7 +192,7 @@ ByteVector WithOneNan(DataType type, const ByteVector& bytes) {
   return oracle::FromFloats(type, values);
 }
 
-// The words of the decodings to the three types; "-" where the package has none.
+// The words about the decodings to the three types; "-" if the package has none.
 void AddDecodings(const WeightPlan& plan, const WeightFacts& facts,
                   const std::vector<ByteVector>& parts, const std::vector<std::string>& wanted,
                   const Executor& executor, std::vector<std::string>& words) {
@@ -221,7 +221,7 @@ class LayoutsOfPackages : public testing::TestWithParam<Layout> {
     const bool nested =
         info().layout == Layout::kBnbNf4Double || info().layout == Layout::kBnbFp4Double;
     if (nested) {
-      // Theirs is the sum of another order.
+      // The package sums in another order.
       const auto bits = static_cast<uint32_t>(std::stoul(line.words[0], nullptr, 16));
       const auto offset = std::bit_cast<float>(bits);
       EXPECT_NEAR(encoded.facts.offset, offset, std::fabs(offset) * 1e-6f);
@@ -238,7 +238,7 @@ class LayoutsOfPackages : public testing::TestWithParam<Layout> {
     return words;
   }
 
-  // A K type, of which there are no weights.
+  // A K type: there are no weights for it.
   std::vector<std::string> DecodedWordsOf(const Line& line) {
     const WeightPlan plan =
         PlanWeight({.layout = info().layout, .type = DataType::kFloat, .shape = {5, 256}}).value();

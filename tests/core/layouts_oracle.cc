@@ -19,7 +19,7 @@ int8_t Integer(float value, float low, float high) {
   return static_cast<int8_t>(std::nearbyint(std::clamp(value, low, high)));
 }
 
-// One weight as numbers.
+// The numbers of a weight.
 struct Matrix {
   const WeightPlan& plan;
   std::vector<float> x;
@@ -32,7 +32,7 @@ struct Matrix {
         columns(static_cast<size_t>(of.columns)) {}
 
   float At(size_t row, size_t column) const { return x[row * columns + column]; }
-  // Of rows [r, r + height) and columns [c, c + width), cut at the edges.
+  // The values of rows [r, r + height) and columns [c, c + width), cut at the edges.
   BlockRange RangeOf(size_t r, size_t height, size_t c, size_t width) const {
     BlockRange range;
     for (size_t i = r; i < std::min(r + height, rows); ++i) {
@@ -42,7 +42,7 @@ struct Matrix {
   }
 };
 
-// int8, fp8, their -tensor and -block, fp8-tiles: codes of a byte and the scales of blocks.
+// int8, fp8, their -tensor and -block, fp8-tiles: one-byte codes and the scales of blocks.
 std::vector<ByteVector> EncodeScaled(const Matrix& m, size_t height, size_t width) {
   const Layout layout = m.plan.layout;
   const DataType type = m.plan.type;

@@ -1,5 +1,5 @@
-// Weights in layouts as plain loops over rules/layouts.h, a part at a time: what the passes over
-// pieces are compared with.
+// Weights in layouts as plain loops over rules/layouts.h, one part at a time, to compare with the
+// passes over pieces.
 #ifndef QUANTD_TESTS_CORE_LAYOUTS_ORACLE_H_
 #define QUANTD_TESTS_CORE_LAYOUTS_ORACLE_H_
 
@@ -12,7 +12,7 @@ namespace quantd::oracle {
 
 using ByteVector = std::vector<uint8_t>;
 
-// The parts of a weight that has no fault, in the order of WeightParts.
+// The parts of a weight without faults, in the order of WeightParts.
 std::vector<ByteVector> EncodeWeight(const WeightPlan& plan, const WeightFacts& facts,
                                      const ByteVector& weight);
 

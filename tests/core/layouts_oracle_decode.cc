@@ -5,7 +5,7 @@
 namespace quantd::oracle {
 namespace {
 
-// Product of a code's value and a scale of a type, in T.
+// Product of a code's value and a scale, in the type T.
 float Scaled(DataType type, float q, float scale) { return RoundTo(type, q * scale); }
 
 float DecodeOne(const WeightPlan& plan, const WeightFacts& facts,

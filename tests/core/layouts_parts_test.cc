@@ -1,4 +1,4 @@
-// PlanWeight and WeightParts: every layout's parts, every error by its text.
+// PlanWeight and WeightParts: the parts of every layout, and the text of every error.
 #include <string>
 #include <vector>
 

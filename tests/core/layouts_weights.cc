@@ -12,7 +12,7 @@
 namespace quantd {
 namespace {
 
-// Bytes that are copied, as those of a file.
+// Bytes that are copied, as a file's are.
 class CopyingSource final : public ByteSource {
  public:
   explicit CopyingSource(const ByteVector& bytes) : bytes_(bytes) {}

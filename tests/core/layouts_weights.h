@@ -1,4 +1,4 @@
-// Weights that are hard for layouts, and calls of the library over them in memory.
+// Difficult weights for layouts, and calls of the library over them in memory.
 #ifndef QUANTD_TESTS_CORE_LAYOUTS_WEIGHTS_H_
 #define QUANTD_TESTS_CORE_LAYOUTS_WEIGHTS_H_
 
@@ -23,10 +23,10 @@ inline constexpr DataType kWeightTypes[] = {DataType::kFloat, DataType::kFloat16
 // huge one alone, one sign only, or any bits.
 ByteVector HardWeight(std::mt19937& random, DataType type, int64_t elements);
 
-// How a call gets and gives its bytes.
+// How a call reads and writes its bytes.
 enum class Access : uint8_t { kMemory, kPieces };
 
-// MeasureWeight and EncodeWeight, and DecodeWeight: the parts or the weight, or an error.
+// MeasureWeight and EncodeWeight, and DecodeWeight: return the parts or the weight, or an error.
 struct Encoded {
   absl::Status status;
   WeightFacts facts;
@@ -44,7 +44,7 @@ absl::StatusOr<ByteVector> Decode(const WeightPlan& plan, const WeightFacts& fac
 // The name of a case.
 std::string LayoutName(const testing::TestParamInfo<Layout>& info);
 
-// What differs between two byte strings, for a message: empty when they are equal.
+// The difference between two byte strings, for a message; empty if they are equal.
 std::string Difference(const ByteVector& got, const ByteVector& want);
 
 }  // namespace quantd

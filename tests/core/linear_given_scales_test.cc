@@ -1,4 +1,4 @@
-// Given scales: the parts are all of a tensor, in its order, and each element finds its scale.
+// Given scales: the parts make up the whole tensor, in its order, and each element finds its scale.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -24,7 +24,7 @@ TEST(GivenScales, EveryElementFindsItsScaleInOnePart) {
   for (int round = 0; round < 600; ++round) {
     const RandomLayout made = MakeLayout(random);
     const BlockLayout& layout = made.layout;
-    // The values of scale k and zero point k say k.
+    // Scale k and zero point k have the value k.
     std::vector<int64_t> numbers(static_cast<size_t>(layout.scale_count));
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i);
     const Tensor integers = Integers(DataType::kInt32, {layout.scale_count}, numbers);

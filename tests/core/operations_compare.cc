@@ -26,7 +26,7 @@ std::string Describe(const char* operation, const PlanBase& plan) {
                       std::string(CurrentTarget()));
 }
 
-// Where two answers first differ, byte by byte.
+// The first difference between two results.
 std::string Difference(absl::Span<const uint8_t> got, absl::Span<const uint8_t> wanted) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (got[i] != wanted[i]) {
@@ -40,7 +40,7 @@ void ExpectSameError(const QuantizationError& got, const QuantizationError& want
   const auto near = [](double a, double b) {
     return a == b || std::fabs(a - b) <= 1e-6 * std::fabs(b) || (std::isnan(a) && std::isnan(b));
   };
-  // A logarithm: 1e-6 of the ratio is an absolute 4e-6 dB.
+  // It is a logarithm: a relative error of 1e-6 is 4e-6 dB.
   EXPECT_TRUE(near(got.sqnr_db, wanted.sqnr_db) || std::fabs(got.sqnr_db - wanted.sqnr_db) < 4e-6)
       << got.sqnr_db << " " << wanted.sqnr_db;
   EXPECT_TRUE(near(got.mean_squared_error, wanted.mean_squared_error))
@@ -51,7 +51,7 @@ void ExpectSameError(const QuantizationError& got, const QuantizationError& want
   EXPECT_EQ(got.non_finite_elements, wanted.non_finite_elements);
 }
 
-// The pools are made once: a process has them for long.
+// The pools are made once, as in a process that keeps them.
 const Executor& SomeExecutor(Random& random) {
   static const auto* executors = new std::vector<std::unique_ptr<Executor>>([] {
     std::vector<std::unique_ptr<Executor>> made;
@@ -65,7 +65,7 @@ DataType MaybeType(Random& random) {
   return random.OneIn(2) ? DataType::kUnspecified : random.Of(kFloatTypes);
 }
 
-// Bytes of floats where any NaN is as good as another.
+// Makes all NaNs in the bytes of floats the same.
 void MakeNansAlike(DataType type, int64_t elements, std::vector<uint8_t>& bytes) {
   for (int64_t i = 0; i < elements; ++i) {
     if (std::isnan(DecodeFloat(type, LoadCode(type, bytes.data(), i)))) {
@@ -74,7 +74,7 @@ void MakeNansAlike(DataType type, int64_t elements, std::vector<uint8_t>& bytes)
   }
 }
 
-// y, made a part after the other by run(begin, end, place).
+// y, made part by part with run(begin, end, place).
 template <typename Run>
 std::vector<uint8_t> InParts(Random& random, const PlanBase& plan, const Run& run) {
   std::vector<uint8_t> y(plan.output_bytes, 0xA5);
@@ -126,7 +126,7 @@ bool TryQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks)
   }
   absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
   if (!plan.ok()) {
-    // The only thing that may be wrong with these requests.
+    // Only the scales may be wrong in these requests.
     EXPECT_EQ(ErrorField(plan.status()), "scale") << plan.status();
     return false;
   }
@@ -215,7 +215,7 @@ bool TryDequantize(Random& random, const Shape& shape, const RandomBlocks& block
 
 namespace {
 
-// The two passes apart: the range of x as it arrives, y in parts.
+// The two passes separately: the range of x while it arrives, then y in parts.
 void ComparePasses(Random& random, const DynamicQuantizePlan& plan, const OwnedTensor& x,
                    const absl::Status& wanted_status, const DynamicAnswer& wanted) {
   const Misaligned given(x.bytes, static_cast<size_t>(random.Below(64)));
@@ -306,7 +306,7 @@ bool TryDynamicQuantize(Random& random, const Shape& shape, const RandomBlocks& 
   const bool finite = parameters.non_finite == NonFinite::kReject && !random.OneIn(10);
   OwnedTensor x =
       RandomInput(random, random.Of(kFloatTypes), shape, nullptr, parameters.output_type, finite);
-  // Groups of nothing but zeros, and others of one sign.
+  // Some blocks of zeros only, and some of one sign.
   if (random.OneIn(3) && x.elements > 0) {
     const int64_t begin = random.Below(x.elements);
     const int64_t end = begin + random.Below(x.elements - begin + 1);

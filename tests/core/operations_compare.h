@@ -1,5 +1,5 @@
-// A random request of one of the three operations, computed on every target and compared with the
-// oracle, bit for bit. Differences are failures of the test that calls.
+// Computes a random request of one of the three operations on every target, and compares it with
+// the oracle, bit for bit. Differences are failures of the calling test.
 #ifndef QUANTD_TESTS_CORE_OPERATIONS_COMPARE_H_
 #define QUANTD_TESTS_CORE_OPERATIONS_COMPARE_H_
 
@@ -11,13 +11,13 @@ namespace quantd {
 
 inline bool Never() { return false; }
 
-// Of x of that shape, with random types and switches. Whether it has an answer.
+// With an x of that shape, and random types and switches. Returns whether the request is valid.
 using Operation = bool (*)(Random& random, const Shape& shape, const RandomBlocks& blocks);
 bool TryQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks);
 bool TryDequantize(Random& random, const Shape& shape, const RandomBlocks& blocks);
 bool TryDynamicQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks);
 
-// This one, with bytes of x in random pieces. Whether it has an answer.
+// For this request, with bytes of x in random pieces. Returns whether it is valid.
 bool IsTheReference(Random& random, const DynamicQuantizeParameters& parameters,
                     const OwnedTensor& x);
 

@@ -24,12 +24,12 @@ using Recipe = EmbeddingRecipe;
 bool Never() { return false; }
 
 struct Oracle {
-  int64_t non_finite = -1;  // the first
+  int64_t non_finite = -1;  // index of the first
   std::vector<uint8_t> y;
   ErrorSums sums;
 };
 
-// One row, as core/EMBEDDINGS.md reads.
+// One row, as core/EMBEDDINGS.md defines it.
 void AddRow(const QuantizeEmbeddingsParameters& request, const QuantizeEmbeddingsPlan& plan,
             std::vector<float> row, Oracle& oracle) {
   row.resize(static_cast<size_t>(plan.dimensions));
@@ -142,7 +142,7 @@ QuantizeEmbeddingsParameters RandomRequest(Random& random, const Shape& shape,
   if (random.OneIn(3)) request.dimensions = random.Below(width + 1);
   const int64_t used = request.dimensions == 0 ? width : request.dimensions;
   if (request.recipe == Recipe::kRanges) {
-    const bool narrow = random.OneIn(4);  // a step that is divided by
+    const bool narrow = random.OneIn(4);  // its step may be replaced by a factor
     for (int64_t i = 0; i < used; ++i)
       ranges.push_back(random.OneIn(3) ? -1 : -Component(random) - 2);
     for (int64_t i = 0; i < used; ++i) {
@@ -246,13 +246,14 @@ TEST(Embeddings, RandomRequests) {
   EXPECT_TRUE(SelectTarget("").ok());
 }
 
-// What is cut off is looked at as well, and the first of several is named, whoever finds it.
+// Values that are cut off are checked as well. The first of several is named, whichever thread
+// finds it.
 TEST(Embeddings, NamesTheFirstThatIsNotFinite) {
   const Executor pool(4);
   for (const int64_t width : {3, 70, 1500, 70'000}) {
     for (const bool normalize : {false, true}) {
       std::vector<float> x(static_cast<size_t>(width * 8), 0.25f);
-      const auto first = static_cast<size_t>(3 * width - 1);  // of the third, cut off
+      const auto first = static_cast<size_t>(3 * width - 1);  // in the third row, cut off
       x[first] = INFINITY;
       x[first + 1] = NAN;
       x.back() = NAN;

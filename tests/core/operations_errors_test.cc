@@ -1,5 +1,4 @@
-// What DynamicQuantize says of an x that it can't quantize: on every target and with any number of
-// threads the same.
+// The errors of DynamicQuantize about x: the same on every target and with any number of threads.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -29,8 +28,8 @@ std::string ErrorOf(const OwnedTensor& x, int64_t block_size, DataType scale_typ
           .message());
 }
 
-// Whatever part finds one first, the error is that of the whole: an element that is not finite
-// before a scale that overflows, and the first of each.
+// Whichever part finds a fault first, the error is that of the whole: a non-finite element comes
+// before a scale that overflows, and of each kind the first one is named.
 TEST(OperationsErrors, TheFirstOfAllParts) {
   OwnedTensor x(DataType::kFloat, {300'000});
   const auto error = [&] { return ErrorOf(x, 32, DataType::kUnspecified, 4); };
@@ -47,7 +46,7 @@ TEST(OperationsErrors, TheFirstOfAllParts) {
   }
 }
 
-// NEON's minimum of 0 and -0 is -0, that of others may be 0: a message shows 0.
+// NEON's minimum of 0 and -0 is -0, that of other targets may be 0: a message shows 0.
 TEST(OperationsErrors, RangesBeginAtZeroNotMinusZero) {
   OwnedTensor x(DataType::kFloat, {512});
   for (int64_t i = 0; i < x.elements; ++i) x.Set(i, std::bit_cast<uint32_t>(-0.0f));

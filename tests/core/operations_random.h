@@ -25,8 +25,8 @@ inline std::chrono::duration<double> SearchTime() {
   const char* const wanted = std::getenv("QUANTD_TEST_SECONDS");
   return std::chrono::duration<double>(wanted == nullptr ? 4 : std::atof(wanted));
 }
-// Where everything takes longer, under an emulator or a sanitizer, some of it is enough: what does
-// not depend on the machine is tried without.
+// Where everything is slower (under an emulator or a sanitizer), a part is enough: what does not
+// depend on the machine is tried elsewhere.
 inline bool IsShort() { return SearchTime().count() < 4; }
 
 class Random {
@@ -77,7 +77,7 @@ struct OwnedTensor {
   TensorView View() const { return {type, shape, absl::MakeConstSpan(bytes)}; }
 };
 
-// Room for what DynamicQuantize answers.
+// Memory for the results of DynamicQuantize.
 struct DynamicAnswer {
   std::vector<uint8_t> y;
   std::vector<uint8_t> scale;
@@ -106,7 +106,7 @@ inline uint32_t EncodeValue(DataType type, float value) {
   return EncodeFormat(FormatOf(type), value, false);
 }
 
-// A shape of at most `most` elements or so.
+// A shape of about `most` elements at most.
 inline Shape RandomShape(Random& random, int64_t most) {
   Shape shape;
   if (random.OneIn(25)) return shape;  // 0-D
@@ -136,7 +136,7 @@ inline int64_t RandomBlock(Random& random, int64_t length) {
   return std::clamp<int64_t>(random.Of(kBlocks), 1, std::max<int64_t>(length, 1));
 }
 
-// A granularity and the scale shape that goes with it.
+// A granularity and the shape of its scales.
 struct RandomBlocks {
   Granularity granularity;
   Shape scale_shape;
@@ -210,8 +210,8 @@ inline OwnedTensor RandomScale(Random& random, DataType type, const Shape& shape
   return scale;
 }
 
-// Elements for Quantize and DynamicQuantize: mostly around what `scales` bring into the range of
-// the output, with ties; `finite`: nothing else. FLOAT or whole numbers of INT32.
+// Elements for Quantize and DynamicQuantize: most are within the range of the output at their
+// scale, with ties; `finite`: only finite ones. FLOAT, or whole numbers for INT32.
 inline OwnedTensor RandomInput(Random& random, DataType type, const Shape& shape,
                                const OwnedTensor* scale, DataType output, bool finite) {
   OwnedTensor x(type, shape);

@@ -1,5 +1,5 @@
-// What an operation does besides its answer: it stops when it is no longer wanted, names the first
-// element that is wrong whatever the threads do, and leaves memory alone that is not its own.
+// What an operation does besides computing: it stops when it is no longer wanted, names the first
+// wrong element whatever its threads do, and writes only into its own memory.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -87,7 +87,7 @@ absl::Status RunDynamicQuantize(const Tensor& x, const Executor& executor,
   return RunBlocks(-1, x, executor, interrupted);
 }
 
-// In parts, each of them from its ranges to its codes.
+// In parts, each from its ranges to its codes.
 absl::Status RunDynamicQuantizeInBlocks(const Tensor& x, const Executor& executor,
                                         Interrupted interrupted) {
   return RunBlocks(32, x, executor, interrupted);
@@ -109,7 +109,7 @@ TEST_P(StopTest, StopsBetweenTiles) {
     std::atomic<int> asked{0};
     const auto interrupted = [&asked] { return ++asked >= 20; };
     EXPECT_TRUE(absl::IsCancelled(GetParam()(x, executor, interrupted)));
-    // Once it was said, each thread may have asked once more; nobody goes on.
+    // After the answer "stop", each thread may have asked once more, and no thread goes on.
     EXPECT_LE(asked.load(), 20 + threads);
   }
 }
@@ -123,7 +123,7 @@ TEST_P(StopTest, AsksOnceIn64KiB) {
   EXPECT_LE(asked, 140);
 }
 
-// Threads wait for one another where they are asked: whoever was alone would wait in vain.
+// Threads wait for each other in the callback: a single thread would wait in vain.
 TEST_P(StopTest, SeveralThreadsWork) {
   const Tensor x(8 << 20);
   const Executor executor(4);

@@ -1,7 +1,7 @@
 // The three operations against plain loops, bit for bit: random requests of every type, granularity
 // and rule, in pieces of every kind, on every target and several thread counts. A failure prints
-// the seed; QUANTD_TEST_SEED repeats it, QUANTD_TEST_SECONDS makes the search longer
-// or, below 4, all of it shorter.
+// the seed; QUANTD_TEST_SEED repeats it. QUANTD_TEST_SECONDS makes the search longer or, below 4,
+// all of it shorter.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -26,7 +26,7 @@ int64_t SomeSize(Random& random) {
   return random.OneIn(8) ? 40'000 : 3000;
 }
 
-// Runs `operation` over and over for some seconds, each round with a seed of its own.
+// Runs `operation` repeatedly for some seconds, each round with its own seed.
 void Search(const char* name, Operation operation) {
   const char* wanted_seed = std::getenv("QUANTD_TEST_SEED");
   std::random_device device;
@@ -56,7 +56,7 @@ TEST(Operations, QuantizeIsTheReference) { Search("Quantize", TryQuantize); }
 TEST(Operations, DequantizeIsTheReference) { Search("Dequantize", TryDequantize); }
 TEST(Operations, DynamicQuantizeIsTheReference) { Search("DynamicQuantize", TryDynamicQuantize); }
 
-// Every way in which tasks share, or do not share, scales and ranges.
+// Every way in which tasks share scales and ranges, or do not.
 TEST(Operations, TensorsOfSeveralTasks) {
   struct Case {
     Shape shape;
@@ -66,9 +66,9 @@ TEST(Operations, TensorsOfSeveralTasks) {
       {{300'007}, {-1}},             // one scale
       {{100'001, 3}, {-1, 1}},       // short rows, all alike
       {{1200, 251}, {-1, 1}},        // the same, and no period fits a window
-      {{1200, 260}, {-1, 1}},        // rows just long enough
+      {{1200, 260}, {-1, 1}},        // rows that are just long enough
       {{150, 2011}, {-1, 1}},        // more scales than tasks keep for themselves
-      {{3, 100'003}, {-1, 1}},       // so many that few tasks fit the memory
+      {{3, 100'003}, {-1, 1}},       // too many for the memory of most tasks
       {{300'000}, {32}},             // neighbours; no task shares a scale
       {{300, 1001}, {1, 32}},        // with short last blocks
       {{601, 500}, {128, 128}},      // tiles with ragged edges
@@ -76,7 +76,7 @@ TEST(Operations, TensorsOfSeveralTasks) {
       {{16, 64, 300}, {-1, 1, -1}},  // an axis in the middle
       {{2000, 3, 49}, {-1, 1, -1}},  // the same, short
       {{30, 40, 250}, {7, -1, 3}},   // all mixed
-      {{300'000, 1}, {1, 1}},        // a scale an element
+      {{300'000, 1}, {1, 1}},        // a scale for each element
   };
   const uint32_t seed = std::random_device()();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -90,7 +90,7 @@ TEST(Operations, TensorsOfSeveralTasks) {
       blocks.scale_shape.push_back(Blocks(large.shape[i], block));
     }
     for (const Operation operation : {TryQuantize, TryDequantize, TryDynamicQuantize}) {
-      if (number++ % 4 != 0 && IsShort()) continue;  // each operation gets every fourth of all
+      if (number++ % 4 != 0 && IsShort()) continue;  // each operation gets a quarter of them
       SCOPED_TRACE(absl::StrCat("shape ", ShapeString(large.shape), ", block_shape ",
                                 ShapeString(large.block)));
       operation(random, large.shape, blocks);
@@ -118,7 +118,7 @@ TEST(Operations, DynamicQuantizeInParts) {
   EXPECT_TRUE(SelectTarget("").ok());
 }
 
-// Ranges that no reciprocal of their scale exists for, or none that is exact, beside common ones.
+// Ranges whose scale has no reciprocal, or no exact one, beside common ones.
 TEST(Operations, DynamicQuantizeOfTinyAndHugeRanges) {
   constexpr int64_t kRows = 1500;
   constexpr int64_t kColumns = 64;
@@ -146,7 +146,7 @@ TEST(Operations, DynamicQuantizeOfTinyAndHugeRanges) {
   EXPECT_TRUE(SelectTarget("").ok());
 }
 
-// Of a server, how many threads a request gets depends on what else it does; its answer must not.
+// The number of threads that a request gets in a server varies; its result must not.
 TEST(Operations, ReportsAreTheSameWithAnyNumberOfThreads) {
   constexpr int64_t kRows = 1500;
   constexpr int64_t kColumns = 701;

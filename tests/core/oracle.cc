@@ -24,7 +24,7 @@ ElementRule RuleOf(const DynamicQuantizePlan& plan) {
           plan.maximum};
 }
 
-// x^ of the error report: as DequantizeElement, in double. `zero_point` is a value, not a code.
+// x^ of the error report: like DequantizeElement, in double. `zero_point` is a value, not a code.
 double RestoreElement(DataType type, uint32_t code, double scale, double zero_point) {
   return (static_cast<double>(DecodeFloat(type, code)) - zero_point) * scale;
 }
@@ -81,7 +81,7 @@ void AddElement(ErrorSums& sums, double x, double restored, bool saturated) {
 std::vector<int64_t> ScaleIndexes(const PlanBase& plan) {
   std::vector<int64_t> indexes(static_cast<size_t>(plan.elements));
   for (int64_t element = 0; element < plan.elements; ++element) {
-    // From the innermost dimension out, as the digits of a number.
+    // From the innermost dimension outwards, like the digits of a number.
     int64_t rest = element;
     int64_t index = 0;
     int64_t stride = 1;
@@ -139,7 +139,7 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const u
   const std::vector<int64_t> indexes = ScaleIndexes(plan);
   const size_t scale_count = static_cast<size_t>(plan.layout.scale_count);
 
-  // The ranges of the blocks, and of all.
+  // The ranges of the blocks, and the range of the tensor.
   rules::Range tensor;
   std::vector<rules::Range> ranges(scale_count);
   for (int64_t i = 0; i < plan.elements; ++i) {
@@ -152,7 +152,7 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const u
     }
   }
 
-  // Their scales.
+  // The scales.
   rules::ScaleMaker maker(BlockRuleOf(plan));
   if (plan.has_tensor_scale) {
     const rules::ScaleFault fault = maker.SetTensorScale(tensor);

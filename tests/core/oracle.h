@@ -1,7 +1,7 @@
-// The three operations as plain loops over the elements: the oracle of the tests.
+// The three operations as plain loops over the elements, which tests compare with.
 //
-// Which scale an element has is computed from the plan's shape and block_shape, coordinate by
-// coordinate, and not from its merged layout, so that merging is under test as well.
+// The scale of an element is computed from the plan's shape and block_shape, coordinate by
+// coordinate, and not from its merged layout, so that merging is tested as well.
 #ifndef QUANTD_TESTS_CORE_ORACLE_H_
 #define QUANTD_TESTS_CORE_ORACLE_H_
 
@@ -15,29 +15,29 @@
 namespace quantd::oracle {
 
 // REQUIRES: x.size() == plan.input_bytes, y.size() == plan.output_bytes. `error` may be null; it is
-// set whether or not the plan says report_error (exact only with it, when `precision` rounds
+// set whether or not the plan has report_error (without it, it is inexact if `precision` rounds
 // scales).
 void Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x, absl::Span<uint8_t> y,
               QuantizationError* error);
 
 void Dequantize(const DequantizePlan& plan, absl::Span<const uint8_t> x, absl::Span<uint8_t> y);
 
-// Errors as DynamicQuantize's.
+// Has the errors of quantd's DynamicQuantize.
 absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
                              const DynamicQuantizeOutput& output, QuantizationError* error);
 
-// What a plan has rules::ScaleMaker do.
+// The rule by which a plan's scales are made.
 rules::BlockRule BlockRuleOf(const DynamicQuantizePlan& plan);
 
-// One of a plan's scales or zero points as FLOAT; `otherwise` where the operand is empty.
+// One of a plan's scales or zero points as FLOAT; `otherwise` if the operand is empty.
 float ScaleAt(const ScaleOperand& operand, int64_t index, float otherwise = 1);
-// A zero point as Dequantize takes it: an integer, or a code.
+// A zero point in the form that Dequantize needs: an integer, or a code.
 int32_t ZeroPointAt(const ScaleOperand& operand, int64_t index);
 
 // The code of a Dequantize result in FLOAT, FLOAT16 or BFLOAT16.
 uint32_t EncodeOutput(DataType output_type, float value);
 
-// Adds one element to the error report. `x` is exact (an INT32 in double, not by way of FLOAT).
+// Adds one element to the error report. `x` is exact (an INT32 as double, not rounded to FLOAT).
 void AddElement(ErrorSums& sums, double x, double restored, bool saturated);
 
 // The index of each element's scale.

@@ -1,5 +1,5 @@
-// The oracle itself, against the examples of the ONNX operators' documentation and sums done by
-// hand.
+// The oracle itself, against the examples in the documentation of ONNX's operators and sums
+// computed by hand.
 #include "oracle.h"
 
 #include <cmath>

@@ -93,7 +93,7 @@ TEST(PlanEmbeddings, EmptyTensors) {
             "OK");
 }
 
-// A step that has no factor is divided by.
+// If a step has no factor, the kernel divides by it.
 TEST(PlanEmbeddings, FactorsWhereTheyAreExact) {
   const Tensor x = Floats({2}, {0, 0});
   const auto has_factors = [&](float high) {

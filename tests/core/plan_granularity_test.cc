@@ -35,7 +35,7 @@ std::string LayoutText(const BlockLayout& layout) {
   return text + "= " + std::to_string(layout.scale_count);
 }
 
-// What holds for the blocks of every granularity.
+// Properties of the blocks of every granularity.
 void ExpectBlocksOf(const Shape& x, const Blocks& blocks) {
   ASSERT_EQ(blocks.lengths.size(), x.size());
   ASSERT_EQ(blocks.counts.size(), x.size());
@@ -176,7 +176,7 @@ TEST(Blocks, RequestedByDynamicQuantize) {
   EXPECT_EQ(shape(Axis(2), {2, 3}).substr(0, 5), "axis:");
 }
 
-// The scale of each element by the merged layout.
+// The scale of each element according to the merged layout.
 std::vector<int64_t> LayoutIndexes(const BlockLayout& layout) {
   std::vector<int64_t> indexes = {0};
   for (const BlockLayout::Dimension& d : layout.dimensions) {

@@ -126,7 +126,7 @@ TEST(PlanQuantize, SizesAgainstTheBytesThatArrived) {
   parameters.scale.shape = {int64_t{1} << 60};
   EXPECT_EQ(Error(parameters),
             "scale: scale has 1152921504606846976 elements, x has 2 along axis 1");
-  // An empty x agrees with any number of scales; they have to be there.
+  // An empty x fits any number of scales, but the scales must be there.
   const Tensor empty = Floats({0, int64_t{1} << 40}, {});
   parameters.x = empty;
   parameters.scale.shape = {int64_t{1} << 40};
@@ -160,7 +160,7 @@ TEST(PlanQuantize, ScaleErrors) {
   EXPECT_EQ(Error(parameters), "scale: scale[0] is 65520, which becomes inf in FLOAT16");
 }
 
-// Whatever is wrong with each.
+// Whatever is wrong with each scale.
 TEST(PlanQuantize, OfSeveralWrongScalesTheFirstIsNamed) {
   EXPECT_EQ(ScaleError(Floats({2}, {std::nanf(""), 0})),
             "scale: scale[0] is nan, scales are finite and not 0");
@@ -295,7 +295,7 @@ TEST(PlanQuantize, BeforeRounding) {
   EXPECT_EQ(Error(parameters), "precision: precision is FLOAT16, BEFORE_ROUNDING divides in FLOAT");
 }
 
-// A plan is checked a tile of scales at a time: what is wrong is found wherever it is.
+// Scales are checked a tile at a time: an error is found at any place.
 TEST(PlanQuantize, EveryScaleIsLookedAt) {
   for (const DataType precision : {DataType::kFloat, DataType::kFloat16}) {
     for (const int64_t wrong : {0, 1023, 1024, 2999}) {

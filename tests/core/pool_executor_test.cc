@@ -1,4 +1,4 @@
-// The pool: every task once, never more threads than asked for, and what limits them.
+// The pool: every task runs once, never on more threads than were asked for, and what limits them.
 #include <gtest/gtest.h>
 #include <oneapi/tbb/global_control.h>
 #include <sched.h>
@@ -43,7 +43,7 @@ TEST(SharedExecutor, IsOneForEachNumberOfThreads) {
   for (const int threads : {1, 2, 3}) EXPECT_EQ(SharedExecutor(threads).threads(), threads);
 }
 
-// Neither a ThreadSanitizer nor the emulator in which tests for arm64 run is made for fork().
+// Neither ThreadSanitizer nor the emulator in which tests for arm64 run can handle fork().
 #if !defined(__SANITIZE_THREAD__) && !defined(__aarch64__)
 TEST(SharedExecutor, OfAForkedChildIsTheCallersThread) {
   EXPECT_EQ(SharedExecutor(2).threads(), 2);
@@ -86,11 +86,11 @@ TEST(Executor, NeverMoreAtWorkThanThreads) {
   EXPECT_LE(most.load(), 2);
 }
 
-// Where threads wait for each other: who comes to it is on a thread of its own.
+// A place where threads wait for each other: each that arrives is a different thread.
 class Meeting {
  public:
   explicit Meeting(int threads) : missing_(threads) {}
-  // Whether all came.
+  // Whether all of them arrived.
   bool Meet() {
     std::unique_lock<std::mutex> lock(mutex_);
     if (--missing_ == 0) complete_.notify_all();
@@ -103,7 +103,7 @@ class Meeting {
   int missing_;
 };
 
-// More than this machine may have: the pool is as large as was asked for.
+// Even if this machine has fewer cores, the pool is as large as requested.
 TEST(Executor, UsesAllThreads) {
   const Executor executor(5);
   Meeting meeting(5);
@@ -163,7 +163,7 @@ TEST(Executor, WaitsForWhatAJobHolds) {
   }
 }
 
-// oneTBB's workers are of the process: the largest pool alive says how many there may be.
+// oneTBB's workers belong to the process: the largest pool decides how many there may be.
 TEST(Executor, WorkersAreAsManyAsTheLargestPoolNeeds) {
   using oneapi::tbb::global_control;
   const auto allowed = [] {
@@ -190,7 +190,7 @@ TEST(DefaultThreads, AtLeastOneAndNoMoreThanTheAffinity) {
   cpu_set_t mask[64];
   ASSERT_EQ(sched_getaffinity(0, sizeof(mask), mask), 0);
   EXPECT_EQ(AffinityCpus(), CPU_COUNT_S(sizeof(mask), mask));
-  // On a thread of its own, so that the mask of this one stays.
+  // In a new thread, so that this one keeps its mask.
   std::thread([] {
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -235,7 +235,7 @@ TEST_F(QuotaCpusTest, Version2RoundsUpAndTakesTheSmallestAncestor) {
   EXPECT_EQ(QuotaCpus(root_), 1);
 }
 
-// Without a namespace for groups: the process is in a group below the one that the mount begins at.
+// Without a namespace for groups: the process is in a group below the one where the mount begins.
 TEST_F(QuotaCpusTest, AGroupBelowTheContainersOwn) {
   Write("/proc/self/cgroup", "0::/docker/0123/a\n");
   Write("/proc/self/mountinfo", "30 22 0:25 /docker/0123 /cgroups ro - cgroup2 cgroup rw\n");
@@ -254,8 +254,8 @@ TEST_F(QuotaCpusTest, Version1) {
   EXPECT_EQ(QuotaCpus(root_), 0);
 }
 
-// Version 1 has several controllers in one hierarchy, which is mounted under the names of all or of
-// one. Other mounts and groups: tests/server/memory/container_test.cc.
+// Version 1 may have several controllers in one hierarchy, mounted under the name of one or of all.
+// Other mounts and groups: tests/server/memory/container_test.cc.
 TEST_F(QuotaCpusTest, SeveralControllersInOneHierarchy) {
   Write("/proc/self/cgroup", "1:cpuacct,cpu:/a:b\n");
   Write("/sys/fs/cgroup/cpu/a:b/cpu.cfs_quota_us", "900000\n");

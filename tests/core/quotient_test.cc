@@ -1,4 +1,4 @@
-// The proof, by trying, that two fused multiply-adds round as the division does.
+// The proof, by trial, that two fused multiply-adds round as the division does.
 //
 //   core_quotient_test                 every 1,021st scale, a second
 //   core_quotient_test --exhaustive    all of them
@@ -7,7 +7,7 @@
 // integer rint(x / scale) wherever 8 bits can hold it: for |x / scale| <= 255.5. Only an x next to
 // a tie, scale * (n + 1/2), could round differently. Both sides scale with powers of two, so it is
 // enough to try all 2^23 significands of the scale against all ties, each with the three floats
-// below and above. The kernels themselves are run, and the kernel that divides, which is compared
+// below and above. The kernels themselves are run, also the kernel that divides, which is compared
 // with x / scale on a sample.
 #include "kernels_test_util.h"
 #include "significands.h"
@@ -31,8 +31,8 @@ void MakeTies(float scale, uint8_t* x) {
   std::memcpy(x, bits, sizeof(bits));
 }
 
-// Number of codes that differ between the two divisions, over all scales significand * power,
-// significands from `begin` in steps of `step`.
+// The number of codes that differ between the two divisions, over scales of significand * power,
+// with significands from `begin` in steps of `step`.
 uint64_t CountDifferences(const KernelTable& table, uint32_t begin, uint32_t step, float power,
                           float* example, bool with_correction = true) {
   const auto kernel = [&](Division division, ScaleMode mode) {
@@ -73,7 +73,7 @@ TEST(Quotient, TwoFusedMultiplyAddsRoundAsTheDivisionDoes) {
   ExpectNoDifferences("scale", [](auto&&... arguments) { return CountDifferences(arguments...); });
 }
 
-// One multiplication by the reciprocal does not, so this test would see it.
+// One multiplication by the reciprocal does differ, and this test sees it.
 TEST(Quotient, OneMultiplicationDoesNot) {
   for (const KernelTable* table : TablesUnderTest()) {
     if (table == &ScalarKernels()) continue;  // it divides
@@ -82,7 +82,7 @@ TEST(Quotient, OneMultiplicationDoesNot) {
   }
 }
 
-// Powers of two change nothing within the allowed range of scales; beyond its ends they would
+// Powers of two change nothing within the allowed range of scales. Beyond its ends they would
 // (denormal products), which is why a plan divides there.
 TEST(Quotient, HoldsAtTheEndsOfTheRangeOfScales) {
   for (const KernelTable* table : TablesUnderTest()) {
@@ -95,7 +95,7 @@ TEST(Quotient, HoldsAtTheEndsOfTheRangeOfScales) {
   }
 }
 
-// The kernel that divides divides.
+// The kernel that divides gives the processor's quotient.
 TEST(Quotient, DivisionIsTheProcessors) {
   std::mt19937 random = SeededRandom(20240607);
   for (const KernelTable* table : TablesUnderTest()) {

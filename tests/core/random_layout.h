@@ -1,4 +1,4 @@
-// Random layouts of blocks, and which scale an element has by definition.
+// Random layouts of blocks, and the scale of each element by definition.
 #ifndef QUANTD_TESTS_CORE_RANDOM_LAYOUT_H_
 #define QUANTD_TESTS_CORE_RANDOM_LAYOUT_H_
 

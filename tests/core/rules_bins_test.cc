@@ -1,4 +1,4 @@
-// The bins of calibration: where a value is counted, and between which edges it lies.
+// The bins of calibration: in which one a value is counted, and between which edges it lies.
 #include <gtest/gtest.h>
 
 #include <bit>

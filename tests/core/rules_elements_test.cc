@@ -1,5 +1,5 @@
-// One element of Quantize and Dequantize: the cases that the rules name, and those where others go
-// wrong.
+// One element of Quantize and Dequantize: the cases that the rules name, and those where other
+// implementations go wrong.
 #include <cmath>
 #include <random>
 

@@ -1,5 +1,4 @@
-// The recipes' rules against values that were worked out by hand or seen in the packages that they
-// come from.
+// The recipes' rules against values computed by hand or observed in the packages that define them.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -83,7 +82,7 @@ TEST(EmbeddingRules, Saturation) {
   EXPECT_FALSE(UnitCode(kNan).saturated);
 }
 
-// The order of the sixteen sums: one that adds in another order has another length.
+// The order of the sixteen sums: adding in another order gives another length.
 TEST(EmbeddingRules, LengthAddsInItsOwnOrder) {
   EXPECT_EQ(LengthOf({}), 0);
   EXPECT_EQ(LengthOf({3, -4}), 5);
@@ -92,7 +91,7 @@ TEST(EmbeddingRules, LengthAddsInItsOwnOrder) {
   // 2^53 and 1 and 1: 2^53 + (1 + 1) is exact, (2^53 + 1) + 1 is 2^53.
   std::vector<float> x(32);
   x[0] = 0x1p27f;                  // squared 2^54: an ulp is 4
-  x[16] = 1;                       // the same sum: lost
+  x[16] = 1;                       // added to the same sum: lost
   x[1] = x[5] = x[9] = x[13] = 1;  // together 4
   Squares squares;
   for (size_t i = 0; i < x.size(); ++i) squares.Add(x[i], i);

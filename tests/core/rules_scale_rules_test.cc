@@ -11,7 +11,7 @@
 namespace quantd::rules {
 namespace {
 
-// What PlanDynamicQuantize decides.
+// The rule that PlanDynamicQuantize chooses.
 BlockRule Rule(DataType output, DataType scale = DataType::kFloat,
                Symmetry symmetry = Symmetry::kDefault) {
   DynamicQuantizeParameters parameters;

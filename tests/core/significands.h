@@ -1,4 +1,4 @@
-// Trying the significands of a scale: all of them, or a sample.
+// Tries the significands of a scale: all of them, or a sample.
 #ifndef QUANTD_TESTS_CORE_SIGNIFICANDS_H_
 #define QUANTD_TESTS_CORE_SIGNIFICANDS_H_
 
@@ -8,11 +8,11 @@
 
 namespace quantd {
 
-// That the program was started with --exhaustive (significands.cc, which has its main).
+// Whether the program was started with --exhaustive (significands.cc has main).
 extern bool exhaustive;
 
-// Expects count(table, begin, step, power 1, example) to find no difference, on every table. With
-// `exhaustive` on all cores and of every significand; else of each 1,021st, from a random one on.
+// Expects that count(table, begin, step, power 1, example) finds no difference on any table. With
+// `exhaustive`: for every significand, on all cores; else for each 1,021st, from a random one on.
 template <typename Count>
 void ExpectNoDifferences(const char* what, Count count) {
   for (const KernelTable* table : TablesUnderTest()) {

@@ -1,4 +1,4 @@
-// Tensors for tests: a view together with the bytes that it views.
+// Tensors for tests: a view together with its bytes.
 #ifndef QUANTD_TESTS_CORE_TENSORS_H_
 #define QUANTD_TESTS_CORE_TENSORS_H_
 
@@ -38,8 +38,8 @@ class Tensor {
   TensorView view_;
 };
 
-// A copy of bytes at an address that `misalignment` is the remainder of, with the end of an
-// allocation behind its last byte: a read past it is found.
+// A copy of bytes whose address has the remainder `misalignment`. An allocation ends behind its
+// last byte, so that a read past it is found.
 class Misaligned {
  public:
   Misaligned(absl::Span<const uint8_t> bytes, size_t misalignment)
@@ -64,7 +64,7 @@ inline Tensor Codes(DataType type, Shape shape, const std::vector<uint32_t>& cod
   return Tensor(type, std::move(shape), std::move(bytes));
 }
 
-// A tensor of values that its type has.
+// A tensor of values that its type can represent.
 inline Tensor Floats(DataType type, Shape shape, const std::vector<float>& values) {
   return Tensor(type, std::move(shape), PackFloats(type, values, "test").value());
 }
@@ -81,7 +81,7 @@ inline Tensor Zeros(DataType type, Shape shape) {
   return Tensor(type, std::move(shape), std::vector<uint8_t>(ByteSize(type, elements)));
 }
 
-// "field: message" of an error, "OK" without one: both in one comparison.
+// "field: message" of an error, "OK" if there is none: both in one comparison.
 inline std::string ErrorText(const absl::Status& status) {
   if (status.ok()) return "OK";
   return ErrorField(status) + ": " + std::string(status.message());

@@ -1,5 +1,5 @@
-// The small floating-point formats against a brute-force oracle: among all values of the format
-// the nearest one, of two equally near the one with the even code.
+// The small floating-point formats against a brute-force oracle: among all values of the format the
+// nearest one; of two equally near ones, the one with the even code.
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -20,7 +20,7 @@ const DataType kSmallTypes[] = {
     DataType::kFloat8E4M3Fnuz, DataType::kFloat8E5M2, DataType::kFloat8E5M2Fnuz,
     DataType::kFloat6E2M3,     DataType::kFloat6E3M2, DataType::kFloat4E2M1};
 
-// Finite values >= 0 by magnitude, and one more as if the exponent had no end: what is nearer to
+// Finite values >= 0 by magnitude, and one more, as if the exponent had no end: a value nearer to
 // that one is too large. Values come from the definition sign * 2^e * (1 + m / 2^M), not from
 // DecodeFormat.
 std::vector<double> Magnitudes(const FloatFormat& format) {
@@ -175,7 +175,7 @@ TEST(SmallFloat, EdgesWithoutSaturation) {
   for (const auto& [value, code] : float4) {
     EXPECT_EQ(EncodeFormat(FormatOf(DataType::kFloat4E2M1), value, true), code) << value;
   }
-  // Ties of FLOAT6: 7.75 and 30 are half a step past the largest, and saturate all the same.
+  // Ties of FLOAT6: 7.75 and 30 are half a step beyond the largest, and still saturate.
   const std::map<float, int> e2m3 = {{.0625f, 0},  {.1875f, 2}, {1.9375f, 16}, {2.125f, 16},
                                      {3.875f, 24}, {7.25f, 30}, {7.75f, 31}};
   for (const auto& [value, code] : e2m3) {

@@ -1,4 +1,4 @@
-// Values written by hand become bytes and come back, or are refused by index.
+// Values written by hand become bytes and values again, or are refused by index.
 #include <cmath>
 #include <limits>
 

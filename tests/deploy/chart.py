@@ -1,4 +1,4 @@
-"""deploy/helm/quantd as helm renders it, and the rules that Kubernetes has for what comes out."""
+"""deploy/helm/quantd as helm renders it, and Kubernetes' rules for the result."""
 
 import functools
 import pathlib
@@ -13,7 +13,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy/helm/quantd"
-# The oldest that the chart is for, and the newest whose schemas are here.
+# The oldest version that the chart supports, and the newest whose schemas are here.
 CLUSTERS = ("1.27.0", ".".join(kubernetes_validate.latest_version().split(".")[:2]) + ".0")
 # Objects of the Prometheus operator, cert-manager, the Gateway API and KEDA, and their definitions (tests/suites/deploy.sh).
 CUSTOM = {"monitoring.coreos.com/v1", "cert-manager.io/v1", "gateway.networking.k8s.io/v1", "keda.sh/v1alpha1"}
@@ -38,7 +38,8 @@ def helm(*arguments, check=True):
 
 
 def template(values=None, *, folder=None, chart=CHART, release="quantd", cluster="1.30.0", check=True, show=()):
-    """helm template with these values. `folder`: for a values file, which numbers pass through as they do for users."""
+    """helm template with these values. `folder`: writes them to a values file there, which treats numbers as users' files
+    do."""
     arguments = ["template", release, chart, "--namespace=tensors", f"--api-versions=v{cluster}"]
     if values is not None:
         file = folder / "values.yaml"
@@ -48,7 +49,7 @@ def template(values=None, *, folder=None, chart=CHART, release="quantd", cluster
 
 
 def objects(text):
-    """By (kind, name). A key that stands twice in one mapping is an error, as it is for kustomize and kubeconform."""
+    """By (kind, name). A duplicate key in a mapping is an error, as for kustomize and kubeconform."""
     found = [item for item in yaml.load_all(text, Loader=Strict) if item]
     by_name = {(item["kind"], item["metadata"]["name"]): item for item in found}
     assert len(by_name) == len(found), "two objects have one name"
@@ -56,7 +57,7 @@ def objects(text):
 
 
 def pods(rendered):
-    """The pod templates' specs, and those of pods."""
+    """The specs of pod templates and of pods."""
     templates = [item["spec"]["template"]["spec"] for item in rendered.values() if "template" in item.get("spec", {})]
     return templates + [item["spec"] for (kind, _), item in rendered.items() if kind == "Pod"]
 
@@ -77,7 +78,7 @@ def environment(container):
 
 
 def strict(schema):
-    """As an API server reads a definition that is told to refuse fields it does not know."""
+    """The definition as an API server reads it that refuses unknown fields."""
     if schema.get("x-kubernetes-int-or-string"):
         schema.pop("type", None)
     elif "properties" in schema and not schema.get("x-kubernetes-preserve-unknown-fields"):
@@ -90,7 +91,7 @@ def strict(schema):
 
 @functools.cache
 def custom_schemas():
-    """By (apiVersion, kind). Empty where the definitions could not be had."""
+    """By (apiVersion, kind). Empty if the definitions are not available."""
     found = {}
     for file in DEFINITIONS.glob("*.yaml"):
         for item in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader):
@@ -103,7 +104,7 @@ def custom_schemas():
 
 
 def check_schema(item):
-    """Every field is one that the API server knows, of its type: strictly, so that a misspelt one is seen."""
+    """Every field is known to the API server and has its type: strictly, so that misspelt fields are found."""
     if item["apiVersion"] in CUSTOM:
         if custom_schemas():
             custom_schemas()[item["apiVersion"], item["kind"]].validate(item)
@@ -113,7 +114,8 @@ def check_schema(item):
 
 
 def check_restricted(pod):
-    """Kubernetes' Pod Security Standard "restricted", rule by rule (its documentation's order), and what quantd adds."""
+    """Kubernetes' Pod Security Standard "restricted", rule by rule (in the order of its documentation), and what quantd
+    adds."""
     context = pod["securityContext"]
     for field in ("hostNetwork", "hostPID", "hostIPC"):
         assert not pod.get(field)
@@ -139,7 +141,7 @@ def check_restricted(pod):
 
 
 def check_agreement(rendered):
-    """What the objects promise each other: ports, selectors, mounts and names that exist."""
+    """What the objects expect of each other: ports, selectors, mounts and names that exist."""
     templates = [item["spec"]["template"] for item in rendered.values() if "template" in item.get("spec", {})]
     for (kind, name), item in rendered.items():
         assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) and len(name) <= 63

@@ -1,5 +1,5 @@
-"""The Helm chart: every mode and a matrix of values against Kubernetes' schemas and the restricted profile; the kustomize
-base says the same; what is wrong or misspelt is refused by its name."""
+"""The Helm chart: every mode and a matrix of values against Kubernetes' schemas and the restricted profile; the kustomize base says the same; wrong
+or misspelt values are refused by name."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import chart
 import pytest
 import yaml
 
-# The chart sets these itself, of other values.
+# The chart sets these itself, from other values.
 OWN_FLAGS = {
     "listen", "http_listen", "ready_file", "lame_duck_seconds", "drain_seconds", "shared_memory_dir", "parameters_dir",
     "tls_cert", "tls_key", "tls_client_ca", "auth_token_file", "socket_mode",
@@ -132,7 +132,7 @@ def test_with_tls_nothing_asks_in_plain_text(render):
     assert env["QUANTD_TLS_CLIENT_CA"] == mounts["quantd-tls"] + "/ca.crt"
     assert env["QUANTD_TLS_CERT"] == mounts["quantd-tls"] + "/tls.crt" and env["QUANTD_TLS_KEY"].endswith("/tls.key")
     assert env["QUANTD_AUTH_TOKEN_FILE"] == mounts["quantd-auth"] + "/list"
-    # Only its own user can read them, by the group that the kubelet gives the files.
+    # Only its own user can read them, because of the group that the kubelet gives the files.
     assert {v["secret"]["defaultMode"] for v in pod["volumes"]} == {0o440} and pod["securityContext"]["fsGroup"] == 65532
     assert rendered["PodMonitor", "quantd"]["spec"]["podMetricsEndpoints"] == [
         {"port": "http", "path": "/metrics", "scheme": "https", "interval": "15s", "tlsConfig": {"serverName": "quantd"}}]  # fmt: skip
@@ -235,7 +235,7 @@ def test_what_is_wrong_is_refused_by_its_name(tmp_path, values, named):
 
 
 def test_notes_have_the_sidecar_to_copy(tmp_path):
-    """helm install --dry-run needs a cluster; a template of the same text does not."""
+    """helm install --dry-run needs a cluster; a template with the same text does not."""
     copy = tmp_path / "quantd"
     shutil.copytree(chart.CHART, copy)
     notes = (copy / "templates/NOTES.txt").read_text()
@@ -300,7 +300,7 @@ def test_the_schema_says_something_of_every_value_and_allows_no_other():
 
 
 def test_the_charts_flags_are_the_servers(request):
-    """deploy/OPERATIONS.md's table is checked against the server; this is checked against the table."""
+    """The table of deploy/OPERATIONS.md is compared with the server; here the chart is compared with the table."""
     table = (chart.ROOT / "deploy/OPERATIONS.md").read_text().split("<!-- flags", 1)[1]
     flags = [flag for flag in re.findall(r"^\| `--(\w+)`", table, re.M) if flag not in OWN_FLAGS]
     file = chart.CHART / "values.schema.json"

@@ -1,4 +1,4 @@
-"""The Helm chart's options for whoever runs it: monitoring objects, routes, certificates, hooks, tests, upgrades from older values."""
+"""The Helm chart's options for operators: monitoring objects, routes, certificates, hooks, tests, upgrades from older values."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import yaml
 
 
 def notes(tmp_path, values):
-    """helm install --dry-run needs a cluster; a template of the same text does not."""
+    """helm install --dry-run needs a cluster; a template with the same text does not."""
     copy = tmp_path / "with-notes"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(chart.CHART, copy)
@@ -112,7 +112,7 @@ def test_the_network_policy_lets_traces_out(render, endpoint, port):
     names, traces = spec["egress"]
     assert ports(names) == [(53, "UDP"), (53, "TCP")] and "to" not in names
     assert ports(traces) == [(port, "TCP")] and traces["to"] == collector
-    # helm test comes in as well.
+    # Pods of helm test may connect as well.
     test = {"app.kubernetes.io/name": "quantd-test", "app.kubernetes.io/instance": "quantd"}
     assert {"podSelector": {"matchLabels": test}} in spec["ingress"][0]["from"]
     quiet = render({"networkPolicy": {"enabled": True}})["NetworkPolicy", "quantd"]["spec"]
@@ -127,7 +127,7 @@ def test_the_policy_knows_the_variables_too(render, name, endpoint, port):
     how = {"value": endpoint} if endpoint else {"valueFrom": {"secretKeyRef": {"name": "otlp", "key": "endpoint"}}}
     rendered = render({"networkPolicy": {"enabled": True}, "extraEnv": [{"name": name, **how}]})
     assert rendered["NetworkPolicy", "quantd"]["spec"]["egress"][1]["ports"] == [{"port": port, "protocol": "TCP"}]
-    # What quantd's own flag says wins.
+    # quantd's own flag counts more.
     both = {"networkPolicy": {"enabled": True}, "extraEnv": [{"name": name, **how}], "flags": {"otlp_endpoint": "http://mine:1234"}}
     assert render(both)["NetworkPolicy", "quantd"]["spec"]["egress"][1]["ports"][0]["port"] == 1234
 
@@ -257,7 +257,7 @@ def test_the_dashboard_is_that_of_the_monitoring_folder(render):
     {"certificate": {"enabled": True, "issuerRef": {"name": "x"}}},
 ], ids=str)  # fmt: skip
 def test_values_of_an_older_chart_render_as_the_new_ones_do(tmp_path, values):
-    """helm upgrade --reuse-values has no new defaults: here there are none at all."""
+    """helm upgrade --reuse-values has no new defaults; here it has none at all."""
     copy = tmp_path / "quantd"
     shutil.copytree(chart.CHART, copy)
     (copy / "values.yaml").write_text("{}\n")

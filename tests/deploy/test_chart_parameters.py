@@ -24,7 +24,7 @@ def test_stored_parameters_come_from_a_volume(render):
     (volume,), (mount,) = pod["volumes"], container["volumeMounts"]
     assert chart.environment(container)["QUANTD_PARAMETERS_DIR"] == mount["mountPath"] == "/var/lib/quantd"
     assert volume["persistentVolumeClaim"] == {"claimName": "sets", "readOnly": False} and mount["readOnly"] is False
-    # Whoever writes there is the group of it.
+    # Its group may write there.
     assert pod["securityContext"]["fsGroup"] == 65532
 
 

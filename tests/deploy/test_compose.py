@@ -1,4 +1,4 @@
-"""The compose file: as the compose specification has it, with limits, and what it mounts is there."""
+"""The compose file: valid by the compose specification, with limits, and everything that it mounts exists."""
 
 import json
 import pathlib
@@ -25,7 +25,7 @@ def test_it_is_a_compose_file():
 
 
 def test_with_its_comments_taken_away_it_is_one_too():
-    """The lines for shared memory, as a user would take them."""
+    """The lines for shared memory, uncommented as a user would do it."""
     example = r"^( *)# (environment:|  QUANTD_\w+:.*|volumes:|  - shared-memory.*|shared-memory:|  driver_opts:|    \w+: .*)$"
     text = re.sub(example, r"\1\2", TEXT, flags=re.MULTILINE)
     service = yaml.safe_load(text)
@@ -39,7 +39,7 @@ def test_with_its_comments_taken_away_it_is_one_too():
     [("mem_limit: 2g", "mem_limt: 2g"), ("cpus: 2.0", "cpus: [2]"), ("service_healthy", "service_happy")],
 )
 def test_a_mistake_is_found(right, wrong):
-    """So the test above can fail."""
+    """Shows that the test above can fail."""
     assert right in TEXT
     with pytest.raises(ValueError):
         parse(TEXT.replace(right, wrong))

@@ -1,5 +1,5 @@
-"""Renders the Kubernetes manifests with kubectl and holds them and the compose file to what
-they promise: no root, nothing writable, probes that exist, ports and sockets that agree with each other."""
+"""Renders the Kubernetes manifests with kubectl and checks their promises, and the compose file's: no root, nothing writable, probes that exist,
+ports and sockets that agree with each other."""
 
 import pathlib
 import re
@@ -79,7 +79,7 @@ def test_probes_point_at_ports_that_the_server_listens_on(path):
 
 @pytest.mark.parametrize("path", KUSTOMIZATIONS)
 def test_image_has_a_version(path):
-    """The version of the project, so that a roll-back has something to go back to."""
+    """The version of the project, so that a roll-back has a target."""
     version = re.search(r"project\(quantd VERSION ([\d.]+)", (DEPLOY.parent / "CMakeLists.txt").read_text()).group(1)
     for pod in pod_specs(render(path)):
         assert quantd_container(pod)["image"].endswith(f"quantd:{version}")

@@ -1,4 +1,4 @@
-"""deploy/packages.sh on a machine whose apt is busy: a fresh one runs apt at boot."""
+"""deploy/packages.sh on a machine whose apt is busy: a fresh machine runs apt at boot."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Says what apt says of each of its three locks, as often as it is told to, and then nothing.
+# Prints apt's message for each of its three locks, as many times as it is told to, and then nothing.
 APT = """#!/bin/sh
 echo x >>"$CALLS"
 [ "$(wc -l <"$CALLS")" -gt "$BUSY" ] && exit 0
@@ -22,7 +22,7 @@ OTHER = "E: Failed to fetch Packages"
 
 
 def packages_apt(folder, error, busy, wait):
-    """The exit code of packages_apt update, what it says, and how often it ran an apt that is busy for `busy` times."""
+    """The exit code of packages_apt update, its output, and how many times it ran apt, if that is busy `busy` times."""
     for name, text in ("apt-get", APT), ("sudo", '#!/bin/sh\nexec "$@"\n'):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)

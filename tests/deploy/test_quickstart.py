@@ -13,7 +13,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# To signals it is what quantd is (tests/e2e/test_drain.py): the first one begins a drain, a second one ends it.
+# It reacts to signals like quantd (tests/e2e/test_drain.py): the first one begins a drain, a second one ends it.
 QUANTD = f"""#!{sys.executable}
 import json, os, signal, sys
 both = {{signal.SIGINT, signal.SIGTERM}}
@@ -44,7 +44,7 @@ PROGRAMS = {
 
 
 def interruptible():
-    """A shell that ignores SIGINT since its birth, as those in the background do, cannot trap it."""
+    """A shell that was started with SIGINT ignored, like those in the background, cannot trap it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -59,7 +59,7 @@ class Quickstart:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
-        # All that it starts has this in its environment.
+        # Everything that it starts has this in its environment.
         self.mark = f"QUANTD_TEST_TREE={folder}"
         environment = {
             **os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "QUANTD_TEST_TREE": str(folder), "DRAIN": str(drain),
@@ -80,18 +80,18 @@ class Quickstart:
             time.sleep(0.02)
 
     def left(self):
-        """Processes that it started and that live."""
+        """Living processes that it started."""
         found = []
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 if self.mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
                     found.append((int(entry.name), (entry / "cmdline").read_bytes()))
             except OSError:
-                continue  # it has ended, or is somebody else's
+                continue  # it has ended, or belongs to somebody else
         return found
 
     def last_lines(self):
-        """What it says from the first line of the server's log on."""
+        """Its output from the first line of the server's log on."""
         return self.output.read_text().split("listening", 1)[1].splitlines()[1:]
 
 
@@ -112,12 +112,12 @@ def serve(tmp_path):
 @pytest.mark.parametrize("whom", [os.killpg, os.kill], ids=["group", "script"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_after_the_drain(serve, whom, number):
-    """Ctrl-C reaches the whole group, `kill` only the script: the server sees one signal all the same."""
+    """Ctrl-C reaches the whole group, `kill` only the script: the server gets one signal in both cases."""
     quickstart = serve(drain=0.5)
     whom(quickstart.process.pid, number)
     assert quickstart.process.wait(20) == 0, quickstart.output.read_text()
     assert quickstart.left() == []
-    if (whom, number) == (os.killpg, signal.SIGTERM):  # it ended what shows the log, too
+    if (whom, number) == (os.killpg, signal.SIGTERM):  # it also ended the program that shows the log
         assert "stopped" in (quickstart.output.parent / "build/quickstart/quantd.log").read_text()
     else:
         assert quickstart.last_lines() == ["draining", "stopped"]

@@ -1,4 +1,4 @@
-"""deploy/release.sh without a network and without a key: what it refuses, makes and says; in a clone, so that the tree is clean."""
+"""deploy/release.sh without network and key: what it refuses, makes and prints; in a clone, so that the tree is clean."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ def git(clone, *arguments):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """The files of this tree, as they are now, in a repository of their own with a dated section in the changelog."""
+    """The files of this tree as they are now, in a repository of their own with a dated section in the changelog."""
     folder = tmp_path_factory.mktemp("made") / "clone"
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -40,7 +40,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def clone(made, tmp_path):
-    """One that a test may spoil."""
+    """A tree that a test may break."""
     shutil.copytree(made, tmp_path / "clone", symlinks=True)
     return tmp_path / "clone"
 
@@ -57,7 +57,7 @@ def commit(clone):
 
 
 def release(clone, *arguments, environment=None):
-    """Exit code, output and errors; every program that would reach out is one that says so and fails."""
+    """Exit code, output and errors; every program that would use the network is replaced by one that says so and fails."""
     stand_ins = clone.parent / "stand-ins"
     stand_ins.mkdir(exist_ok=True)
     for name in ("docker", "podman", "buildah", "cosign", "twine", "curl"):
@@ -96,7 +96,7 @@ def test_a_dry_run_says_what_it_would_do_and_does_none_of_it(clone):
 
 
 def test_the_kit_is_the_same_each_time(clone):
-    """Whole, below 20 MB, with version, licence and hash."""
+    """Complete, below 20 MB, with version, licence and hash."""
     pytest.importorskip("grpc_tools")
     sums = []
     for _ in range(2):
@@ -141,7 +141,7 @@ def test_podman_makes_one_name_of_all_platforms(clone):
 
 
 def test_no_registry_is_written_anywhere():
-    """Where the images go is said by who releases."""
+    """The person who releases says where the images go."""
     hosts = re.findall(r"\b[\w-]+(?:\.[\w-]+)*\.(?:io|com|org|dev|net)\b", (ROOT / "deploy/release.sh").read_text())
     assert hosts == []
 
@@ -206,7 +206,7 @@ def test_a_lock_file_with_another_version_is_named(clone):
 
 
 def test_the_copy_of_the_chart_key_is_removed(clone):
-    """Also when helm fails."""
+    """Also if helm fails."""
     stand_ins, used = clone.parent / "stand-ins", clone.parent / "used"
     stand_ins.mkdir()
     (stand_ins / "gpg").write_text("#!/bin/sh\necho secret\n")
@@ -230,7 +230,7 @@ def test_every_file_that_says_the_version_is_in_the_table():
 
 
 def test_a_release_that_is_half_done_goes_on(clone):
-    """The tag is there, of this very commit: a second try after a failed push."""
+    """The tag exists, for this very commit: a second try after a failed push."""
     git(clone, "tag", f"v{VERSION}")
     code, out, error = release(clone, VERSION, "--only=check,tag")
     assert code == 0, error

@@ -1,4 +1,4 @@
-"""The bill of materials of what collect_image.sh collects from the release build: valid SPDX, whole, true and the same twice."""
+"""The bill of materials of what collect_image.sh collects from the release build: valid SPDX, complete, true, and the same twice."""
 
 import hashlib
 import json
@@ -45,7 +45,7 @@ def related(bill, relation):
 
 
 def test_what_is_collected_runs_on_its_own(root):
-    """Only what is in the folder: in a root of its own, as in the container."""
+    """Only what is in the folder: with it as the root, as in the container."""
     if shutil.which("chroot") is None or subprocess.run(["chroot", root, "/quantctl", "--version"], capture_output=True).returncode == 125:
         pytest.skip("chroot is for root")
     for program in ("/quantctl", "/quantd"):
@@ -54,7 +54,7 @@ def test_what_is_collected_runs_on_its_own(root):
 
 
 def test_openssl_finds_the_systems_authorities(root):
-    """The collector of spans is checked with them."""
+    """The span collector is checked with them."""
     said = subprocess.run(["openssl", "version", "-d"], check=True, capture_output=True, text=True).stdout
     link = root / said.split('"')[1][1:] / "cert.pem"
     assert (root / os.readlink(link)[1:]).read_text().count("BEGIN CERTIFICATE") > 50

@@ -1,4 +1,4 @@
-"""A crash of the program as it is shipped, read with the symbols that are shipped beside it, by the command that deploy/OPERATIONS.md has."""
+"""A crash of the shipped program, read with the symbols that are shipped separately, by the command in deploy/OPERATIONS.md."""
 
 import ctypes
 import json
@@ -40,14 +40,14 @@ def crash(program, folder, form="text"):
     while not ready.exists():
         assert process.poll() is None and time.monotonic() < deadline, log.read_text()
         time.sleep(0.02)
-    # To the main thread: one that is just being started has no frame of quantd.
+    # To the main thread: a thread that is just starting has no frame of quantd.
     assert ctypes.CDLL(None).tgkill(process.pid, process.pid, signal.SIGSEGV) == 0
     assert process.wait(30) == -signal.SIGSEGV
     return log
 
 
 def documented(log, symbols, build_id, form):
-    """What the README's commands print, pasted into bash beside the unpacked symbols."""
+    """The output of the README's commands, pasted into bash next to the unpacked symbols."""
     (block,) = re.findall(r"```sh\n(.*?)```", README, re.S)
     unpack, rest = block.split("\n", 1)
     assert unpack.startswith("tar ")
@@ -61,7 +61,7 @@ def documented(log, symbols, build_id, form):
 
 
 def function_at(offset):
-    """In the program that was not stripped, by its own table of symbols."""
+    """In the program before stripping, by its own table of symbols."""
     command = ["nm", "--demangle", "--defined-only", "--print-size", TREE / "server/quantd"]
     for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
         found = re.fullmatch(r"([0-9a-f]{16}) ([0-9a-f]{16}) [tTwW] (.*)", line)
@@ -83,19 +83,19 @@ def test_the_documented_command_names_the_right_functions(shipped, tmp_path, for
     build_id = re.search(r"build_id\W+([0-9a-f]{40})", text)[1]
     offsets = [int(offset, 16) for offset in re.findall(r"module\W+quantd\W+offset\W+(0x[0-9a-f]+)", text)]
     assert len(offsets) >= 3
-    # A line each, and below it those that it was inlined into: the last one is the function that exists.
+    # One line each, followed by the functions that it was inlined into: the last one exists as a function.
     answers = re.split(r"\n(?! \(inlined by\))", documented(log, symbols, build_id, form).strip())
     assert len(answers) == len(offsets)
     for offset, answer in zip(offsets, answers):
         outermost = answer.splitlines()[-1].removeprefix(" (inlined by) ")
         assert bare(outermost.split(" at ")[0]) == bare(function_at(offset)), (hex(offset), answer)
-    # It waits for a signal in main.
+    # main waits for a signal.
     assert re.search(r"quantd::process::WaitForSignal\(.* at \S*server/process/signals\.cc:\d+", answers[0])
     assert any(re.search(r"\bServe\b.* at \S*server/main\.cc:\d+", answer) for answer in answers)
 
 
 def test_without_symbols_the_program_names_none_of_them(shipped, tmp_path):
-    """So that it is seen if the image grows symbols, and the page above speaks of nothing."""
+    """Fails if the image gets symbols, which would make the page above pointless."""
     image, _ = shipped
     assert b".symtab" not in (image / "quantd").read_bytes() and b".debug_info" not in (image / "quantd").read_bytes()
     assert (image / "quantd").stat().st_size < 6_000_000

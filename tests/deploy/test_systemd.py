@@ -1,4 +1,4 @@
-"""The unit, as systemd reads it, and the server under the walls that it describes."""
+"""The unit, as systemd reads it, and the server under its restrictions."""
 
 import ctypes
 import pathlib
@@ -21,7 +21,7 @@ def settings(name):
 
 
 def need_systemd(seccomp=False):
-    """systemd-analyze, which knows what @system-service is; and the library that can make a filter of it."""
+    """systemd-analyze, which knows the contents of @system-service; and the library that can make a filter of it."""
     if shutil.which("systemd-analyze") is None or subprocess.run(["systemd-analyze", "--version"], capture_output=True).returncode != 0:
         pytest.skip("no systemd-analyze that runs on this machine")
     if seccomp:
@@ -52,7 +52,7 @@ def test_it_is_locked_up():
 
 
 def test_it_outlasts_what_it_starts():
-    """The drain of /etc/default/quantd, as it comes, is over before systemd kills."""
+    """The drain in the shipped /etc/default/quantd is over before systemd kills."""
     (stop,) = settings("TimeoutStopSec")
     defaults = dict(re.findall(r"^#QUANTD_(\w+_SECONDS)=(\d+)$", (SYSTEMD / "quantd.default").read_text(), re.MULTILINE))
     assert set(defaults) == {"LAME_DUCK_SECONDS", "DRAIN_SECONDS"}
@@ -60,7 +60,7 @@ def test_it_outlasts_what_it_starts():
 
 
 def test_every_default_is_a_flag_with_that_default():
-    """A line that somebody only takes the # from must not change what the server does."""
+    """Removing the # from a line must not change what the server does."""
     help_text = subprocess.run([QUANTD, "--help"], check=True, capture_output=True, text=True).stdout
     known = {f"QUANTD_{name.upper()}": default for name, default in re.findall(r"^  --(\w+)  \((.*)\)$", help_text, re.MULTILINE)}
     lines = re.findall(r"^#(QUANTD_\w+)=(.*)$", (SYSTEMD / "quantd.default").read_text(), re.MULTILINE)
@@ -92,7 +92,7 @@ def test_the_server_works_behind_its_walls(tmp_path):
 
 
 def test_the_walls_are_walls():
-    """confined.py refuses to go on where what must fail works; and what it runs can't do it."""
+    """confined.py refuses to continue if something works that must fail; and the program that it runs cannot do it."""
     need_systemd(seccomp=True)
     command = [sys.executable, ROOT / "tests/packages/confined.py", SYSTEMD / "quantd.service", sys.executable, "-c"]
     program = "import socket, sys\ntry:\n socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)\nexcept OSError: sys.exit(7)"
@@ -104,7 +104,7 @@ def test_the_walls_are_walls():
 @pytest.mark.parametrize("script", ["postinst", "prerm", "postrm"])
 @pytest.mark.parametrize("arguments", [["configure"], ["configure", "0.0.9"], ["remove"], ["purge"], ["upgrade", "0.1.0"], ["failed-upgrade"], []])
 def test_maintainer_scripts_end_well_where_nothing_works(tmp_path, script, arguments):
-    """dpkg leaves a package broken when one fails: no systemd, helpers that fail, users that exist."""
+    """dpkg leaves a package broken if a script fails: no systemd, helpers that fail, users that exist."""
     for name in ("systemctl", "deb-systemd-invoke", "deb-systemd-helper"):
         (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
         (tmp_path / name).chmod(0o755)

@@ -17,7 +17,7 @@ WATCH, UNKNOWN = "/grpc.health.v1.Health/Watch", "/no.Such/Method"
 SMALL = bytes.fromhex("0a0f 0801 120102 1a08") + struct.pack("<2f", 1, 2)
 
 
-# ---- Heads of calls. A call's block is as short as HPACK makes it: the first one fills the table, the others refer to it.
+# ---- Heads of calls. A call's block is as short as HPACK can make it: the first one fills the table, the others refer to it.
 
 
 def indexed(name, value, table_index=None):
@@ -36,7 +36,7 @@ AGAIN = b"\x83\x86" + b"\xc1\xc0\xbf\xbe"  # newest last: te is 62, content-type
 
 
 class Repeated:
-    """A piece of frames that is sent again and again, each time with later streams."""
+    """A piece of frames that is sent repeatedly, each time with later streams."""
 
     def __init__(self, unit, count):
         """`unit`: makes the frames of a stream."""
@@ -50,14 +50,14 @@ class Repeated:
         self.places, self.streams = self.places[self.streams[:, 0] != 0], self.streams[self.streams[:, 0] != 0]
 
     def of(self, first):
-        """With `first` instead of stream 1."""
+        """The bytes, with `first` instead of stream 1."""
         later = (self.streams + (first - 1)).astype(">u4")
         self.bytes[self.places] = later.view(np.uint8)
         return self.bytes.tobytes()
 
 
 def calls(sender, body, first=FIRST, flags=END_HEADERS, at_a_time=50, reset_later=False, again=AGAIN):
-    """Calls without end: the head, and what `body` says for a stream. `reset_later`: what is sent next resets them."""
+    """Calls without end: the head, and the frames that `body` makes for a stream. `reset_later`: the next piece resets them."""
     stream = sender.next_stream()
     yield frame(HEADERS, flags, stream, first) + body(stream)
     piece = Repeated(lambda stream: frame(HEADERS, flags, stream, again) + body(stream), at_a_time)
@@ -78,7 +78,7 @@ def reset(stream):
     return frame(RST_STREAM, 0, stream, CANCEL)
 
 
-# ---- Answers that nobody reads
+# ---- Responses that nobody reads
 
 
 def resets(sender):
@@ -94,7 +94,7 @@ def refused_paths(sender):
 
 
 def refused_long_paths(sender):
-    """Each byte of the path takes three in what the client is told, and a byte in all refers to it."""
+    """Each byte of the path takes three in the status text, and one byte of HPACK refers to all of it."""
     return calls(sender, lambda stream: b"", first_of("/" + "%" * 3600), at_a_time=90, reset_later=True)
 
 
@@ -103,7 +103,7 @@ def refused_types(sender):
 
 
 def refused_streams(sender):
-    """More streams than may be open: each is reset."""
+    """More streams than may be open: each further one is reset."""
     return calls(sender, lambda stream: b"")
 
 
@@ -112,11 +112,11 @@ def pings(sender):
         yield frame(PING, 0, 0, b"12345678") * 500
 
 
-# ---- Heads that cost more than they weigh
+# ---- Heads that cost more than their size
 
 
 def bombs(sender):
-    """One entry of the table, referred to by a byte each: 4 KiB become 16 MiB."""
+    """One entry of the table, with a reference of one byte each: 4 KiB become 16 MiB."""
     value = b"y" * 3968
     entry = b"\x40\x01x" + integer(len(value), 7) + value
     while True:
@@ -124,7 +124,7 @@ def bombs(sender):
 
 
 def split_bombs(sender):
-    """The same in CONTINUATION frames, as many as are let through."""
+    """The same in CONTINUATION frames, as many as are allowed."""
     entry = b"\x40\x01x" + integer(3968, 7) + b"y" * 3968
     while True:
         stream = sender.next_stream()
@@ -133,21 +133,21 @@ def split_bombs(sender):
 
 
 def continuations(sender):
-    """CVE-2024-27316: a block that does not end, a byte or nothing in each frame."""
+    """CVE-2024-27316: a block that does not end, with one byte or none in each frame."""
     yield frame(HEADERS, 0, sender.next_stream(), request_headers())
     while True:
         yield frame(CONTINUATION, 0, sender.stream) * 200
 
 
 def unfinished_blocks(sender):
-    """As much of a block as is kept, and no more of it."""
+    """As much of a block as is kept, and nothing more of it."""
     yield frame(HEADERS, 0, sender.next_stream(), request_headers() + literal("a", "b" * 15000))
     for _ in range(6):
         yield frame(CONTINUATION, 0, sender.stream, literal("a", "b" * 10000))
 
 
 def churn(sender):
-    """Every field is new, so that each pushes others out of the table; its size goes to nothing and back with every block."""
+    """Every field is new, so that each pushes others out of the table, whose size changes to 0 and back with every block."""
     number = 0
     while True:
         fields = []
@@ -160,7 +160,7 @@ def churn(sender):
 
 
 def table_sizes(sender):
-    """SETTINGS that make the server's own table small and large again, with answers that use it in between."""
+    """SETTINGS that make the server's own table small and large again, and calls whose answers use it in between."""
     block = FIRST
     while True:
         out = []
@@ -200,7 +200,7 @@ def made_by_field(sender):
 
 
 def windows_below_zero(sender):
-    """Answers are in flight when the window of all streams shrinks by more than is left of it, and grows again."""
+    """Answers are in flight when all streams' windows shrink by more than what is left of them, and grow again."""
     big = request_of(64 << 10)
     block = FIRST
     while True:
@@ -216,7 +216,7 @@ def windows_below_zero(sender):
 
 
 def priority_frames(sender):
-    """Streams that hang on one another in a chain, which is turned around."""
+    """Streams that depend on one another in a chain, which is reversed again and again."""
     yield b"".join(frame(HEADERS, END_HEADERS, sender.next_stream(), FIRST if i == 0 else AGAIN) for i in range(90))
     while True:
         up = [frame(PRIORITY, 0, s, struct.pack(">IB", s - 2 | 1 << 31, 255)) for s in range(3, 181, 2)]
@@ -225,7 +225,7 @@ def priority_frames(sender):
 
 
 def priority_updates(sender):
-    """RFC 9218's frame, of streams that are there, and that are not."""
+    """RFC 9218's frame, for streams that exist and for others."""
     number = 0
     while True:
         number = number % 100_000 + 1
@@ -237,7 +237,7 @@ def ping_bytes(sender):
     return pings(sender)
 
 
-# ---- Calls that hold their place
+# ---- Calls that occupy their place
 
 
 def held(sender, first, body, count=100, flags=END_HEADERS):
@@ -261,7 +261,7 @@ def watches(sender):
 
 
 def request_of(size):
-    """A DynamicQuantizeRequest of so many bytes of FLOAT."""
+    """A DynamicQuantizeRequest of `size` bytes of FLOAT."""
 
     shape = varint(size // 4)
     tensor = b"\x08\x01\x12" + varint(len(shape)) + shape + b"\x1a" + varint(size) + bytes(size)
@@ -283,7 +283,7 @@ def in_frames(stream, payload):
 
 
 def slow_reader(address, end):
-    """Has an answer of 4 MiB computed, and reads 1 KiB a second."""
+    """Requests an answer of 4 MiB, and reads 1 KiB a second of it."""
     with Peer(address, source=SOURCE, receive_buffer=4096, window=(1 << 31) - 1) as peer:
         peer.upload(request_of(16 << 20))
         while (left := end - time.monotonic()) > 0:
@@ -293,7 +293,7 @@ def slow_reader(address, end):
 
 
 def large_watches(address, end):
-    """Ten Watches of a service whose name takes 60 MiB: no token is needed to ask."""
+    """Ten Watches of a service with a name of 60 MiB: Watch needs no token."""
     with Peer(address, source=SOURCE) as peer:
         name = message(b"\x0a" + varint(60 << 20) + b"a" * (60 << 20))
         for _ in range(10):
@@ -344,7 +344,7 @@ ATTACKS = {
 
 
 def named(name):
-    """An attack of the table, or of those that frames.py makes: state:NUMBER:read, or unread, and of which part of the frames."""
+    """An attack of the table, or one that frames.py makes: state:NUMBER:read (or unread), and the part of the frames."""
     if name in ATTACKS:
         return ATTACKS[name]
     import frames

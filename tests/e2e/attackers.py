@@ -1,10 +1,10 @@
-"""Connections that mean harm, many at once, in a process and from an address of their own:
+"""Hostile connections, many at once, in a process of their own and from their own address:
 
     with Attackers(server.address, "resets_unread", seconds=2) as attack: ...
-    attack.result                     # what became of them: bytes that the server took, connections that it closed
+    attack.result                     # the result: bytes that the server accepted, connections that it closed
 
-attack_table.py has them all. An attack is a generator: it is given a Sender and yields bytes, which are sent as fast as the server takes them;
-empty bytes mean that it has said all. Run as a program: attackers.py ADDRESS ATTACK SECONDS [CONNECTIONS]; prints the result as JSON."""
+attack_table.py has all attacks. An attack is a generator: it gets a Sender and yields bytes, which are sent as fast as the server takes them;
+empty bytes mean that it has sent everything. Run as a program: attackers.py ADDRESS ATTACK SECONDS [CONNECTIONS]; prints the result as JSON."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ SOURCE = "127.0.0.2"
 
 
 class Sender:
-    """What an attack gets to see of its connection."""
+    """What an attack can see of its connection."""
 
     def __init__(self, number):
         self.number = number
@@ -37,13 +37,13 @@ class Sender:
 
 @dataclasses.dataclass
 class Attack:
-    make: object  # of a Sender: a generator of bytes
+    make: object  # from a Sender: a generator of bytes
     connections: int = 1
     reads: bool = False
     settings: dict = dataclasses.field(default_factory=dict)
-    step: int = 1 << 16  # bytes of one send
+    step: int = 1 << 16  # bytes per send
     reconnects: int = 100  # of each connection, when the server closes it
-    threads: object = None  # instead of `make`: of an address and an end; one thread for each connection
+    threads: object = None  # instead of `make`: from an address and an end time; one thread for each connection
 
 
 @dataclasses.dataclass
@@ -56,7 +56,7 @@ class Result:
 
 
 class Link:
-    """One of the connections; opened again when the server closes it."""
+    """One of the connections; it is opened again when the server closes it."""
 
     def __init__(self, drive, number):
         self.drive, self.number = drive, number
@@ -72,7 +72,7 @@ class Link:
         self.socket.connect(self.drive.address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
-        # Not acknowledged: streams beyond the limit are then reset, one by one, instead of the end of the connection.
+        # Not acknowledged: then streams beyond the limit are reset one by one, and the connection goes on.
         first = PREFACE + frame(SETTINGS, 0, 0, settings(**attack.settings))
         first += frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", (1 << 31) - 65536))
         self.waits = first
@@ -140,13 +140,13 @@ class Drive:
                 if descriptor in self.links:
                     self.links[descriptor].on(events)
         for link in list(self.links.values()):
-            # Gone at once, with all that the server has not read yet.
+            # Closed at once, with all bytes that the server has not read yet.
             link.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             link.drop()
 
 
 class Attackers:
-    """Runs an attack while the `with` block does, and waits for its end."""
+    """Runs an attack during the `with` block, and waits for its end."""
 
     def __init__(self, address, name, seconds, connections=None):
         count = [] if connections is None else [str(connections)]

@@ -1,5 +1,5 @@
-"""A TCP balancer that behaves as kube-proxy does: a new connection goes to a server that is ready, and stays there until one
-of the two closes it, whatever becomes of the server. Who is ready is known only some time later, as in a cluster.
+"""A TCP balancer that behaves as kube-proxy does: a new connection goes to a server that is ready, and stays there until one side closes it,
+whatever happens to the server. It learns only after some time that a server is ready or not, as in a cluster.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ LOOK_EVERY = 0.1
 
 
 class Balancer:
-    """servers: pairs (gRPC host:port, HTTP host:port). lag: seconds until a change of /readyz has an effect here."""
+    """servers: pairs (gRPC host:port, HTTP host:port). lag: seconds until a change of /readyz takes effect here."""
 
     def __init__(self, servers, lag):
         self._servers, self._lag = list(servers), lag
@@ -27,7 +27,7 @@ class Balancer:
             thread.start()
 
     def replace(self, index, server):
-        """Another server in the place of one."""
+        """Puts another server in the place of one."""
         self._servers[index] = server
 
     def ready(self, index):
@@ -79,7 +79,7 @@ class Balancer:
         try:
             other_reader, other_writer = await asyncio.open_connection(host, int(port))
         except OSError:
-            return writer.transport.abort()  # which is how a refused connection looks from here
+            return writer.transport.abort()  # to the client, it looks like a refused connection
         await asyncio.gather(self._pump(reader, other_writer), self._pump(other_reader, writer))
         writer.close()
         other_writer.close()

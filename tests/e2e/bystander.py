@@ -1,4 +1,4 @@
-"""An honest client beside an attack: its answers must come, and soon."""
+"""An honest client during an attack: its answers must arrive, and soon."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from support import SANITIZED, pb_grpc, quantize
 
 
 class Bystander:
-    """Calls Quantize every few milliseconds on a connection of its own while the `with` block runs."""
+    """Calls Quantize every few milliseconds on its own connection during the `with` block."""
 
     def __init__(self, server):
         self.server = server
@@ -32,13 +32,13 @@ class Bystander:
     def __enter__(self):
         self.stub.Quantize(quantize([1.0]), timeout=10)
         self.before = self.server.status()
-        # The peak is that of this block, not of what was before it.
+        # The peak is that of this block, not an earlier one.
         Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")
         self._thread.start()
         return self
 
     def __exit__(self, *_):
-        until = time.monotonic() + 20  # where the attack was over at once
+        until = time.monotonic() + 20  # if the attack was over at once
         while len(self.seconds) <= 10 and not self.failures and time.monotonic() < until:
             time.sleep(0.01)
         self._stop.set()
@@ -49,11 +49,12 @@ class Bystander:
         return sorted(self.seconds)[int(len(self.seconds) * 0.99)]
 
     def grown_mib(self):
-        """Memory at its peak, over what it was before."""
+        """The peak of the memory, minus its size before."""
         return (self.after["VmHWM"] - self.before["VmRSS"]) / 1024
 
     def unharmed(self, memory_mib, p99_seconds=1.0):
-        """Asserts that nothing failed, that it was answered in time, and what the server needed meanwhile."""
+        """Asserts that no call failed, that answers arrived in time, and that the server stayed within
+        these limits."""
         grown = self.grown_mib()
         print(
             f"bystander: {len(self.seconds)} calls, p99 {1e3 * self.p99():.1f} ms; memory +{grown:.1f} MiB, "

@@ -1,4 +1,4 @@
-"""core/CALIBRATION.md once more, in numpy and plain Python: what Calibrate must answer."""
+"""core/CALIBRATION.md a second time, in numpy and plain Python: what Calibrate must answer."""
 
 import math
 
@@ -111,7 +111,7 @@ def scale_of(found, output_type, symmetric):
 
 
 def calibrated(x, method="min-max", output_type="uint8", symmetric=None, axis=None, percentile=99.99):
-    """(range, scale, zero_point or None), as the answer has them: of shape [2, C], [C] and [C] with an axis."""
+    """(range, scale, zero_point or None), as in the answer: with an axis, of shape [2, C], [C] and [C]."""
     symmetric = output_type in LARGEST if symmetric is None else symmetric
     x = np.asarray(x)
     channels = [x] if axis is None else np.moveaxis(x, axis, 0)
@@ -137,5 +137,5 @@ def calibrated(x, method="min-max", output_type="uint8", symmetric=None, axis=No
 
 
 def arrays(types):
-    """name -> numpy type of what x may be."""
+    """name -> numpy type, for the types that x may have."""
     return {"float": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "int32": np.int32}[types]

@@ -1,4 +1,4 @@
-"""Certificates made on the fly, by the openssl command: an authority, and what it signs."""
+"""Certificates made on the fly with the openssl command: an authority, and certificates that it signs."""
 
 import subprocess
 import time
@@ -12,7 +12,7 @@ def _openssl(*arguments, text=None):
 
 
 class Authority:
-    """Signs certificates; its own lies in `file`."""
+    """Signs certificates; `file` contains its own."""
 
     def __init__(self, folder, name="test authority"):
         self.folder = Path(folder)
@@ -25,7 +25,7 @@ class Authority:
         self.made = 0
 
     def sign(self, name, hosts=("DNS:localhost", "IP:127.0.0.1"), usage="serverAuth", kind="ec", days=2, expired=False):
-        """(certificate file, key file) of a new key. `kind`: ec, or rsa:BITS. Expired ones ended an hour ago."""
+        """(certificate file, key file) with a new key. `kind`: ec, or rsa:BITS. Expired ones ended an hour ago."""
         self.made += 1
         base = self.folder / f"{name}-{self.made}"
         key, request, certificate, extensions = (base.with_suffix(s) for s in (".key", ".csr", ".crt", ".ext"))
@@ -43,7 +43,7 @@ class Authority:
         return certificate, key
 
     def _sign_expired(self, request, certificate, extensions):
-        """`openssl x509` cannot give an end in the past; `openssl ca` can."""
+        """`openssl x509` cannot set an end in the past; `openssl ca` can."""
         folder = certificate.with_suffix(".d")
         folder.mkdir()
         (folder / "index").touch()
@@ -61,5 +61,5 @@ class Authority:
 
 
 def serial(certificate_file):
-    """As the server logs it."""
+    """The hash, as the server logs it."""
     return _openssl("x509", "-in", certificate_file, "-noout", "-serial").strip().partition("=")[2]

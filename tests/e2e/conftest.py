@@ -12,7 +12,7 @@ import quantctl  # noqa: E402
 from shared import Folder  # noqa: E402
 from support import Server  # noqa: E402
 
-# Files that take long, the longest first (run.sh, build/results/e2e.tsv): begun last, they would be what all others have ended before.
+# Files that take long, the longest first (run.sh, build/results/e2e.tsv). If they began last, all others would have to wait for them.
 LONG = (
     "ledger memory_limits tls quantctl_large shared_memory_hostile tls_hostile limits hostile front rollout http calibrate soak quantctl "
     "overload traces parameters_folder tls_reload faults logs"
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="module")
 def server_flags():
-    """Those of a module's `server`; a module has its own fixture of this name."""
+    """The flags of a module's `server`; a module may define a fixture of this name."""
     return ()
 
 
@@ -61,7 +61,7 @@ def server(tmp_path_factory, server_flags):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """The test runs in a folder of its own, which goes with it: some files are large."""
+    """The test runs in its own folder, which is removed afterwards: some files are large."""
     monkeypatch.chdir(tmp_path)
     yield
     shutil.rmtree(tmp_path)

@@ -1,4 +1,4 @@
-"""The folder that tests of quantctl convert start from, and how they call it."""
+"""The folder with which tests of quantctl convert start, and how they call it."""
 
 import ml_dtypes
 import numpy as np
@@ -50,6 +50,6 @@ def is_weight(name):
     return name.endswith("_proj.weight")
 
 
-RAGGED = [f"model.layers.{i}.mlp.down_proj.weight" for i in range(2)]  # 200 columns are no multiple of 16
+RAGGED = [f"model.layers.{i}.mlp.down_proj.weight" for i in range(2)]  # 200 columns: not a multiple of 16
 IGNORED = ["lm_head", "model.embed_tokens", *(f"model.layers.{i}.mlp.gate" for i in range(2))]
 BLOCKS = ("int4", "nvfp4", "mxfp4")

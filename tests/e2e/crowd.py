@@ -1,5 +1,5 @@
-"""Honest clients, more than the server has room for, in a process of their own: beside them as threads, a bystander's calls
-would wait for Python. Each makes one call after the other.
+"""Honest clients, more than the server has room for, in a process of their own: if they were threads of the test, a bystander's calls would wait
+for Python. Each makes one call after the other.
 
     with Crowd(server.address, clients=60, calls=4, elements=1 << 21) as crowd: ...
     crowd.codes, crowd.seconds
@@ -32,7 +32,7 @@ class Crowd:
         assert self.process.returncode == 0, "the crowd failed"
         result = json.loads(printed)
         self.codes = [grpc.StatusCode[name] for name in result["codes"]]
-        self.seconds = result["seconds"]  # of those that were answered
+        self.seconds = result["seconds"]  # of the answered calls
 
 
 def main(address, clients, calls, elements):

@@ -1,7 +1,7 @@
 """HTTP/2's frames and the states that a stream can be in, as two tables; every frame can be sent in every state (`attack`).
 
-A state says what is sent before the frame, for each stream anew; a frame is made of the stream that it is meant for. To add one, add a
-row: tests/e2e/test_ledger.py takes what is here."""
+A state defines what is sent before the frame, for each stream again; a frame is made for a stream. To add one, add a row:
+tests/e2e/test_ledger.py tests all rows."""
 
 import dataclasses
 import struct
@@ -15,8 +15,8 @@ from http2 import (
 
 PRIORITY_FLAG = 0x20
 ALTSVC, ORIGIN, PRIORITY_UPDATE, UNASSIGNED = 0xA, 0xC, 0x10, 0xBE
-UNITS = 20  # streams in what is sent at once
-PARTS = 5  # of the frames, when nobody reads: what waits in the kernel has to be filled before the server's own memory is
+UNITS = 20  # streams in one send
+PARTS = 5  # frames, when nobody reads: the kernel's buffers must be full before the server's own memory grows
 
 
 def number(value):
@@ -29,11 +29,11 @@ class Frame:
     kind: int
     flags: int = 0
     payload: object = b""  # or a function of the stream
-    cut: bool = False  # its head promises a byte more than there is
+    cut: bool = False  # its head promises one byte more than it has
 
     @property
     def times(self):
-        """How often it comes in a stream."""
+        """How many times it is sent on a stream."""
         return 1 if self.cut or not callable(self.payload) and len(self.payload) > 1000 else 3
 
     def of(self, stream):
@@ -120,7 +120,7 @@ FRAMES = [
 
 
 def short_head(path, content_type):
-    """As short as it can be without HPACK's table, which frames may change."""
+    """As short as possible without HPACK's table, which frames may change."""
     pseudo = b"\x83\x86\x04" + integer(len(path), 7) + path.encode() + b"\x01\x01a"
     return pseudo + integer(31, 4) + integer(len(content_type), 7) + content_type.encode() + literal("te", "trailers")
 
@@ -132,12 +132,12 @@ def opened(stream, path=SERVICE + "DynamicQuantize", flags=END_HEADERS, content_
 @dataclasses.dataclass
 class State:
     name: str
-    before: object = lambda stream: b""  # what brings a stream there
-    target: object = None  # the stream that the frame is sent on, where it is another one
-    after: object = lambda stream: b""  # what makes room for the next
-    once: bytes = b""  # at the begin of the connection
+    before: object = lambda stream: b""  # sent to bring a stream into the state
+    target: object = None  # the stream on which the frame is sent, if it is another one
+    after: object = lambda stream: b""  # sent to make room for the next one
+    once: bytes = b""  # sent at the start of the connection
     settings: dict = dataclasses.field(default_factory=dict)
-    says: str = ""  # what the server says on the stream by then: its :status and grpc-status, or its reset
+    says: str = ""  # the server's answer on the stream so far: its :status and grpc-status, or its reset
 
 
 STATES = [
@@ -166,7 +166,7 @@ STATES = [
 
 
 def units(state, sent):
-    """What is sent at once, for streams from 1 on."""
+    """One send, for the streams from 1 on."""
 
     def unit(stream):
         target = stream if state.target is None else state.target(stream)
@@ -176,10 +176,10 @@ def units(state, sent):
 
 
 def pair(sender, state, sent):
-    """A frame in a state, again and again."""
+    """A frame in a state, repeatedly."""
     unit = units(state, sent)
     yield state.once + unit(sender.next_stream())
-    # Streams that a payload names as well, or whose frames are no frames, are made one by one.
+    # Streams whose number is also in a payload, or whose frames are malformed, are made one by one.
     if callable(sent.payload) or sent.cut or state.target is not None:
         while True:
             yield b"".join(unit(sender.next_stream()) for _ in range(UNITS))
@@ -191,10 +191,10 @@ def pair(sender, state, sent):
 
 
 def attack(state, reads, part="all"):
-    """The frames of a part (0 to PARTS - 1; or "all", or the one with that number after a "#") in a state, by the state's number: a
+    """The frames of a part (0 to PARTS - 1; or "all", or only the one with the number after a "#") in a state, by the state's number: a
     connection for each."""
     rows = of_part(part)
-    # Where nobody reads, those that the server lets go on are to have most of the time.
+    # When nobody reads, the frames that do not end their connection get most of the time.
     return Attack(
         lambda sender: pair(sender, STATES[state], rows[sender.number]), len(rows), reads, STATES[state].settings,
         reconnects=30 if reads else 2,

@@ -1,4 +1,4 @@
-"""HTTP/2 by hand, for peers that gRPC's own clients can't be: hostile, slow, rude. Frames as they are; headers without
+"""HTTP/2 by hand, for peers that gRPC's own clients cannot be: hostile, slow, rude. Plain frames; headers without
 compression or tables."""
 
 import socket
@@ -19,7 +19,7 @@ def frame(kind, flags, stream, payload=b""):
 
 
 def integer(value, prefix_bits, first=0):
-    """HPACK's integer."""
+    """An integer in HPACK's encoding."""
     limit = (1 << prefix_bits) - 1
     if value < limit:
         return bytes([first | value])
@@ -46,7 +46,7 @@ def request_headers(method="DynamicQuantize", extra=(), path=None):
 
 
 def message(payload):
-    """gRPC's prefix and a message."""
+    """gRPC's prefix, then the message."""
     return b"\x00" + struct.pack(">I", len(payload)) + payload
 
 
@@ -56,7 +56,7 @@ def settings(**values):
 
 
 class Peer:
-    """A connection. Does nothing by itself: not even SETTINGS are acknowledged unless `polite`."""
+    """A connection. It does nothing by itself: not even SETTINGS are acknowledged unless `polite`."""
 
     def __init__(self, address, polite=True, timeout=20, receive_buffer=None, source=None, tls=None, **initial_settings):
         host, port = address.rsplit(":", 1)
@@ -73,11 +73,11 @@ class Peer:
         self.buffer = b""
         self.stream = -1
         self.decoder = hpack.Decoder()
-        self.headers = {}  # of each stream, trailers included
-        self.initial_window = 65535  # what the server lets a stream send unasked
-        self.windows = {}  # what more it has let each send
-        self.data = {}  # what came on each stream
-        self.over = {}  # streams that have ended: whether well
+        self.headers = {}  # of each stream, including trailers
+        self.initial_window = 65535  # what the server lets a stream send at first
+        self.windows = {}  # what it has let each stream send in addition
+        self.data = {}  # what arrived on each stream
+        self.over = {}  # streams that have ended: whether successfully
         self.send(PREFACE + frame(SETTINGS, 0, 0, settings(**initial_settings)))
         if polite:
             self.send(frame(SETTINGS, ACK, 0))
@@ -100,13 +100,13 @@ class Peer:
         return self.stream
 
     def open(self, method="DynamicQuantize", end=False, extra=()):
-        """A call's headers; returns its stream."""
+        """Sends a call's headers; returns its stream."""
         stream = self.next_stream()
         self.send(frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream, request_headers(method, extra)))
         return stream
 
     def call(self, payload, method="DynamicQuantize"):
-        """A whole call with a small message; returns its stream."""
+        """Sends a whole call with a small message; returns its stream."""
         stream = self.next_stream()
         self.send(
             frame(HEADERS, END_HEADERS, stream, request_headers(method))
@@ -115,14 +115,14 @@ class Peer:
         return stream
 
     def upload(self, payload, method="DynamicQuantize"):
-        """A whole call with a message of any size, sent as the server lets it; returns its stream."""
+        """Sends a whole call with a message of any size, as the server's windows allow; returns its stream."""
         stream = self.open(method)
         self.upload_on(stream, message(payload))
         return stream
 
     def upload_on(self, stream, data, at_once=False):
-        """Bytes of messages, as the server lets them come, and the end of the stream. `at_once`: what the window lets
-        come lies in the server's socket before it has looked at any of it, as far as that can be done."""
+        """Sends bytes of messages, as the server's windows allow, and the end of the stream. `at_once`: as far as possible, everything that
+        the windows allow is in the server's socket before the server looks at any of it."""
         sent = 0
         if at_once:
             first = data[: self.initial_window + self.windows.get(stream, 0)]
@@ -182,7 +182,7 @@ class Peer:
         raise AssertionError(f"no frame of kind {kind} within {seconds} s")
 
     def ended(self, stream, seconds=20):
-        """Reads until the stream is over: its DATA, or None when it was reset or the server closed."""
+        """Reads until the stream is over: its DATA, or None if it was reset or the server closed."""
         deadline = time.monotonic() + seconds
         while stream not in self.over:
             assert time.monotonic() < deadline, f"stream {stream} did not end within {seconds} s"

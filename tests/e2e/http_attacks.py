@@ -1,5 +1,5 @@
-"""What a hostile peer does to an HTTP port, over raw sockets, and what can be seen of the server meanwhile. Everything is
-bounded in bytes and in seconds; nothing here knows quantd but by an address and a process id."""
+"""What a hostile peer can do to an HTTP port, over raw sockets, and what can be measured of the server meanwhile. Everything is bounded in bytes and
+in seconds; it knows of quantd only an address and a process id."""
 
 import contextlib
 import gzip
@@ -25,7 +25,7 @@ def connect(address, timeout=5.0, receive_buffer=None):
 
 
 def read_to_end(connection, seconds=10.0):
-    """What comes until the end of the connection, however it ends. TimeoutError when it does not."""
+    """Everything until the end of the connection, however it ends. TimeoutError if it does not end."""
     end = time.monotonic() + seconds
     received = bytearray()
     with contextlib.suppress(ConnectionError):
@@ -37,7 +37,7 @@ def read_to_end(connection, seconds=10.0):
 
 
 def ask(address, data, timeout=5.0):
-    """Sends bytes; the answer, up to the end of the connection."""
+    """Sends bytes; returns everything up to the end of the connection."""
     with connect(address, timeout) as connection:
         with contextlib.suppress(ConnectionError):
             connection.sendall(data)
@@ -45,13 +45,13 @@ def ask(address, data, timeout=5.0):
 
 
 def status_of(answer):
-    """The status code of an answer; 0 when there was none."""
+    """The status code of an answer; 0 if there was none."""
     found = re.match(rb"HTTP/1\.1 (\d{3}) [A-Za-z ]+\r\n", answer)
     return int(found.group(1)) if found else 0
 
 
 def pour(address, begin, piece, limit_bytes, seconds):
-    """Sends the beginning and then the piece again and again, until a limit, or until the server has had enough:
+    """Sends the beginning and then the piece repeatedly, up to a limit, or until the server stops it:
     (bytes sent, the answer)."""
     sent = 0
     with connect(address, 1.0) as connection:
@@ -67,7 +67,7 @@ def pour(address, begin, piece, limit_bytes, seconds):
 
 
 def gzip_bomb(mebibytes):
-    """A chunked request whose body, a thousandth of that size, is gzip."""
+    """A chunked request with a gzip body that inflates to this size, a thousand times its own."""
     body = gzip.compress(bytes(mebibytes << 20))
     return (
         b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -76,8 +76,8 @@ def gzip_bomb(mebibytes):
 
 
 def latencies(address, count, pause=0.0, timeout=5.0):
-    """Seconds from the connect to the last byte of /livez, sorted; the timeout where it did not say 200. Ends with the
-    third of these."""
+    """Seconds from the connect to the last byte of /livez, sorted; the timeout where the status was not 200. Stops after three
+    of these."""
     seconds = []
     while len(seconds) < count and seconds.count(timeout) < 3:
         begin = time.monotonic()
@@ -91,20 +91,20 @@ def latencies(address, count, pause=0.0, timeout=5.0):
 
 
 def status_field(pid, field):
-    """A number of /proc/PID/status: bytes for the sizes."""
+    """A number of /proc/PID/status; sizes in bytes."""
     line = re.search(rf"^{field}:\s*(\d+)( kB)?$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return int(line.group(1)) * (1024 if line.group(2) else 1)
 
 
 class Growth:
-    """with Growth(pid) as growth: ...; growth.bytes is then how far resident memory went up at its peak."""
+    """with Growth(pid) as growth: ...; afterwards growth.bytes is the increase of resident memory at its peak."""
 
     def __init__(self, pid):
         self.pid = pid
         self.bytes = None
 
     def __enter__(self):
-        Path(f"/proc/{self.pid}/clear_refs").write_text("5")  # the peak starts again
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")  # resets the peak
         self.before = status_field(self.pid, "VmRSS")
         return self
 
@@ -113,13 +113,13 @@ class Growth:
 
 
 class Crowd:
-    """Connections that do not let go: some idle, some dripping a byte a second. Who is cut connects again at once."""
+    """Connections that stay: some idle, some sending a byte a second. When one is closed, it connects again at once."""
 
     def __init__(self, address, idle=0, dripping=0):
         self.address = address
         self.wanted = {None: idle, b"GET /livez HTTP/1.1\r\nX: ": dripping}
         self.stop = threading.Event()
-        self.cut = 0  # connections that the server has closed
+        self.cut = 0  # connections that the server closed
         self.thread = threading.Thread(target=self._run)
 
     def __enter__(self):
@@ -157,7 +157,7 @@ class Crowd:
                 self._leave(selector, key)
 
     def _join(self, selector):
-        """At most a hundred at a time: what is measured is the server, not this loop."""
+        """At most a hundred at a time, so that the server is measured and not this loop."""
         have = [key.data for key in selector.get_map().values()]
         for data, wanted in self.wanted.items():
             for _ in range(min(100, wanted - have.count(data))):

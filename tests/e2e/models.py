@@ -1,4 +1,4 @@
-"""Models as the Hub has them, and .gguf files, written and read without the program under test."""
+"""Models as they are on the Hub, and .gguf files, written and read without the program under test."""
 
 import json
 import struct
@@ -24,7 +24,7 @@ LAYOUTS = [
 
 
 def save_tensors(path, tensors, metadata=None):
-    """A .safetensors of arrays, in their order."""
+    """A .safetensors of arrays, in this order."""
     header, body = {}, bytearray()
     if metadata:
         header["__metadata__"] = metadata
@@ -47,7 +47,7 @@ def metadata(path):
 
 
 def save_model(folder, shards, config=None, others=None, index=None):
-    """A folder; `shards`: {name: {tensor: array}}; one that is not called model.safetensors gets an index."""
+    """A folder; `shards`: {name: {tensor: array}}; unless there is just one, called model.safetensors, it gets an index."""
     folder = Path(folder)
     folder.mkdir()
     for name, tensors in shards.items():

@@ -1,6 +1,6 @@
 """Starts a command as on a kernel without IPv6: no_ipv6.py COMMAND...
 
-A seccomp filter answers socket(AF_INET6, ...) with EAFNOSUPPORT, for the command and all that it starts; needs no right.
+A seccomp filter answers socket(AF_INET6, ...) with EAFNOSUPPORT, for the command and everything that it starts; needs no privileges.
 """
 
 import ctypes

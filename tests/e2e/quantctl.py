@@ -12,7 +12,7 @@ from support import ROOT
 
 BINARY = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release") / "client" / "quantctl"
 
-# What quantctl calls a type -> numpy. Types narrower than a byte are read as one element a byte.
+# quantctl's names of types -> numpy. Types narrower than a byte are read with one byte per element.
 TYPES = {
     "float": np.float32,
     "uint8": np.uint8,
@@ -49,7 +49,7 @@ def quantctl(*arguments, address=None, timeout=60):
 
 
 def ctl(*arguments, code=0, **more):
-    """What quantctl prints, or its one line of error where it must end with this code."""
+    """What quantctl prints, or its one line of error if it is expected to end with this code."""
     got, out, err = quantctl(*arguments, **more)
     assert got == code, f"exit {got}: {out}{err}"
     assert code == 0 or err.count("\n") == 1, err
@@ -73,7 +73,7 @@ def unpack(raw, kind, shape):
 
 
 def raw_tensors(path):
-    """name -> (dtype, shape, bytes) of a .safetensors, read by hand: numpy lacks some of its types."""
+    """name -> (dtype, shape, bytes) of a .safetensors, parsed by hand: numpy lacks some of its types."""
     data = Path(path).read_bytes()
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
@@ -87,7 +87,7 @@ def raw_tensors(path):
 
 def read_quantized(path, name="y"):
     """The parts of a quantized tensor in a .safetensors: {"y": array, "scale": array, ...}."""
-    with safe_open(path, "numpy") as file:  # its own library must be able to open it
+    with safe_open(path, "numpy") as file:  # the format's own library must be able to open it
         entry = json.loads(file.metadata()["quantd"])["tensors"][name]
     stored = raw_tensors(path)
     parts = {}

@@ -1,11 +1,11 @@
-"""Clients that call without a pause, each kind in a thread of its own, and count what they lose:
+"""Clients that call without a pause, each kind in a thread of its own, and count the calls that they lose:
 
     rollout_clients.py ADDRESSES BALANCER
 
 ADDRESSES: a gRPC target of all servers; BALANCER: host:port of one that forwards connections. Prints "ready" when every kind
-has been answered, ends when its input does, and then prints {kind: {"answered": N, "lost": {why: N}}}.
+has been answered, ends when its input ends, and then prints {kind: {"answered": N, "lost": {why: N}}}.
 
-Run by test_rollout.py as a process of its own: the client and the stubs of the tests have the same name.
+test_rollout.py runs it as a process of its own, because the client and the tests' stubs have the same name.
 """
 
 import asyncio
@@ -27,9 +27,10 @@ LARGE = np.arange(2_000_000, dtype=np.float32)
 ITEMS_OF_A_STREAM = 8
 PAUSE = 0.004
 ENDED = threading.Event()
-# No service config: neither retries of what a server has answered nor health checks; and nothing shared with another channel.
-# What gRPC does by itself stays on ("grpc.enable_retries"): a call that took a connection just before its GOAWAY came is never
-# sent, and without this the client ends it as UNAVAILABLE. No server can prevent that; gRPC's own loses as many calls so.
+# No service config: so no health checks, and no retries of calls that a server has answered; and nothing is shared with
+# another channel. gRPC's own retries stay on ("grpc.enable_retries"): if a call takes a connection just before its GOAWAY
+# arrives, it is never sent, and without these retries the client ends it as UNAVAILABLE. No server can prevent that; gRPC's
+# own server loses as many calls that way.
 PLAIN = [
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1),
@@ -43,7 +44,7 @@ def request(x):
 
 
 class Count:
-    """What became of one kind's calls."""
+    """The results of one kind's calls."""
 
     def __init__(self):
         self.answered, self.lost = 0, collections.Counter()
@@ -110,7 +111,7 @@ def long_calls(count, addresses, balancer):
 
 
 def one_stream(count, addresses, _):
-    """One Stream for all of the restarts; every item of it is a call."""
+    """One Stream through all restarts; every item of it counts as a call."""
     with quantd.Client(addresses) as client, client.stream(max_in_flight=ITEMS_OF_A_STREAM) as stream:
         while not ENDED.is_set():
             futures = [stream.quantize(X, 1e5) for _ in range(ITEMS_OF_A_STREAM)]

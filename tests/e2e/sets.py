@@ -1,4 +1,5 @@
-"""What the tests of stored parameters share: a server with a folder, short ways to say a set, and canonical bytes by Python."""
+"""What the tests of stored parameters share: a server with a folder, short ways to write a set, and canonical bytes made by
+Python."""
 
 import hashlib
 
@@ -36,7 +37,7 @@ def int8(values, data_type=INT8):
 
 
 def code_of(call, *arguments, **keywords):
-    """The status of a call that fails, and what it says."""
+    """The status and the message of a call that fails."""
     try:
         call(*arguments, timeout=20, **keywords)
     except grpc.RpcError as error:
@@ -50,7 +51,7 @@ def file_of(folder, reference):
 
 
 def check_file(folder, reference):
-    """A file's hash is that of its name, and Python's protobuf writes the same bytes."""
+    """A file's hash is the one in its name, and Python's protobuf writes the same bytes."""
     data = file_of(folder, reference).read_bytes()
     assert hashlib.sha256(data).hexdigest() == reference.split("@sha256:")[1]
     assert pp.ParameterSet.FromString(data).SerializeToString(deterministic=True) == data

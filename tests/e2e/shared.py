@@ -9,7 +9,7 @@ from support import FLOAT, pb, tensor, tensor_pb2
 
 
 class Folder:
-    """A directory in memory that goes away with the tests."""
+    """A directory in memory that is removed after the tests."""
 
     def __init__(self):
         self.path = Path(tempfile.mkdtemp(prefix="quantd-e2e-", dir="/dev/shm"))
@@ -19,7 +19,7 @@ class Folder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def file(self, name, content=b"", size=None, offset=0, keep=False, allocate=True):
-        """Makes a file that holds content from the offset on; keep: or changes the one there is; without allocate: with holes."""
+        """Makes a file with the content at the offset; keep: changes an existing file; without allocate: with holes."""
         if not keep:
             (self.path / name).unlink(missing_ok=True)
         descriptor = os.open(self.path / name, os.O_RDWR | os.O_CREAT, 0o600)

@@ -1,5 +1,5 @@
-"""Machines that have less than this one, for a server under test: each is a command to put before the server's own
-(`before=` of support.py), or a skipped test where this machine does not let one make it."""
+"""Machines with less than this one, for a server under test: each is a command to put before the server's own (`before=` of support.py), or a
+skipped test if this machine does not allow it."""
 
 import contextlib
 import itertools
@@ -13,7 +13,7 @@ import pytest
 
 TOP = Path("/sys/fs/cgroup")
 COUNTER = itertools.count()
-# What sets each limit, in version 1 and 2.
+# The files that set each limit, in version 1 and 2.
 FILES = {
     "memory": (("memory.limit_in_bytes", "{}"), ("memory.max", "{}")),
     "cpu": (("cpu.cfs_quota_us", "{}"), ("cpu.max", "{} 100000")),
@@ -46,10 +46,10 @@ class Cgroup:
         return self
 
     def __exit__(self, *_):
-        for process in (self.folder / "cgroup.procs").read_text().split():  # of a test that failed
+        for process in (self.folder / "cgroup.procs").read_text().split():  # left by a test that failed
             os.kill(int(process), signal.SIGKILL)
         deadline = time.monotonic() + 5
-        while True:  # a process that has just ended is still in it
+        while True:  # a process that has just ended may still be in it
             try:
                 return self.folder.rmdir()
             except OSError:
@@ -58,7 +58,7 @@ class Cgroup:
                 time.sleep(0.05)
 
     def _parent(self):
-        """The folder of this process's own group, or the top where that is not to be seen; and the version."""
+        """The folder of this process's own group, or the top if that is not visible; and the version."""
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             if self.controller in controllers.split(","):

@@ -1,4 +1,4 @@
-"""What the tests share: the server as a process, the stubs of its protos, and short ways to say a request."""
+"""What the tests share: the server as a process, the stubs of its protos, and short ways to write a request."""
 
 import json
 import os
@@ -16,22 +16,22 @@ import numpy as np
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parents[2]
-# A sanitizer's build: its memory is not the server's.
+# A sanitizer's build: its memory differs from the server's.
 SANITIZED = "san" in os.environ.get("QUANTD_BUILD_DIR", "")
 BINARY = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release") / "server" / "quantd"
-# The suites' own variables are not the server's.
+# The suites' own variables must not become the server's flags.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("QUANTD_")}
 SERVICE = "quantd.v1.QuantizationService"
 
 
 def _generate_stubs():
-    """Python stubs of the project's protos, in a folder that goes away with the process."""
+    """Python stubs of the project's protos, in a folder that is removed when the process ends."""
     folder = tempfile.TemporaryDirectory(prefix="quantd-stubs-")
     protos = ["quantd/v1/tensor.proto", "quantd/v1/quantization.proto", "quantd/v1/parameters.proto", "grpc/health/v1/health.proto"]
-    # grpc/health would hide the grpc package if it were one: its files are imported by their own path.
+    # grpc/health would hide the grpc package if it were a package: its files are imported by their own path.
     arguments = [f"-I{ROOT / 'proto'}", f"--python_out={folder.name}", f"--grpc_python_out={folder.name}", *protos]
     assert protoc.main(["protoc", *arguments]) == 0
-    # A package proper, so that it is found before the Python client, which is called quantd as well.
+    # A regular package, so that it is found before the Python client, which is also called quantd.
     Path(folder.name, "quantd", "__init__.py").touch()
     return folder
 
@@ -63,7 +63,7 @@ class Server:
     """A running quantd on ports that it picks."""
 
     def __init__(self, folder, *flags, listen=("127.0.0.1:0",), environment=None, descriptors=None, before=()):
-        """`before`: a command that ends in starting the one after it, such as `prlimit --nofile=80`."""
+        """`before`: a command that starts the command after it, such as `prlimit --nofile=80`."""
         self.folder = Path(folder)
         self.ready_file = self.folder / "ready.json"
         self.log_file = self.folder / "log"
@@ -92,7 +92,7 @@ class Server:
         return self.log_file.read_text()
 
     def channel(self, address=None):
-        """A connection of its own, with no limit to messages."""
+        """A connection of its own, without limits for messages."""
         options = [
             ("grpc.max_receive_message_length", -1),
             ("grpc.max_send_message_length", -1),
@@ -154,7 +154,7 @@ def run(*flags, environment=None, timeout=10, before=()):
 
 
 def rounds(seconds, enough, most=60):
-    """Rounds of a loop: for so many seconds, and on a machine that is busy until they are enough, or `most` seconds have passed."""
+    """The rounds of a loop: for `seconds`, on a busy machine until there are enough, or at most for `most` seconds."""
     began = time.monotonic()
     while (passed := time.monotonic() - began) < seconds or (passed < most and not enough()):
         yield

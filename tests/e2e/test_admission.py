@@ -1,4 +1,4 @@
-"""Permits: what is refused, what waits, and that nothing waits for ever."""
+"""Permits: which requests are refused, which wait, and that none waits for ever."""
 
 import grpc
 import numpy as np
@@ -8,9 +8,10 @@ from support import pb, tensor, wait_for
 
 
 def test_a_full_queue_asks_to_retry(start):
-    """Answers that a client does not read keep their permit: some requests wait for it, more are refused, none is lost."""
+    """Answers that a client does not read keep their permit: some requests wait for one, more are refused, and none is
+    lost."""
     server = start("--max_inflight_requests=1", "--max_queued_requests=2")
-    # More than its connection takes in unread. Its next item waits, too, so that one place is left.
+    # More than its connection takes in unread. Its next item waits as well, so one place is left.
     item = pb.StreamRequest(id=1, dynamic_quantize=pb.DynamicQuantizeRequest(x=tensor(np.ones(4_000_000))))
     unread = server.stub.Stream(iter([item] * 6), timeout=60)
     held = []

@@ -1,5 +1,5 @@
-"""What has been found in HTTP/2 servers since 2023, and floods that nobody reads, each by name (attack_table.py): from another address, and
-beside an honest client. tests/bench/attacks.py has the figures."""
+"""Attacks on HTTP/2 servers that have become known since 2023, and floods that nobody reads, each by name (attack_table.py): from another address,
+during which an honest client makes calls. tests/bench/attacks.py has the figures."""
 
 import pytest
 
@@ -9,17 +9,18 @@ from bystander import Bystander
 from support import wait_for
 
 SECONDS = 1.5
-# What the memory table (deploy/OPERATIONS.md) sets aside for 1,024 connections and 3,328 calls, at 28 and 10 KiB: attacks have no other memory.
+# What the memory table (deploy/OPERATIONS.md) reserves for 1,024 connections and 3,328 calls, at 28 and 10 KiB: attacks get no other
+# memory.
 MEMORY_MIB = (1024 * 28 + 3328 * 10) / 1024
 PREFIXES = (
-    "answers_unread", "refused_", "pings_unread", "resets_unread",  # answers that nobody reads
+    "answers_unread", "refused_", "pings_unread", "resets_unread",  # responses that nobody reads
     "made_by_",  # CVE-2025-8671: the peer makes the server reset
-    "continuations_", "unfinished_", "split_bombs_", "bombs_",  # CVE-2024-27316, and blocks that are more than they weigh
+    "continuations_", "unfinished_", "split_bombs_", "bombs_",  # CVE-2024-27316, and blocks that become much larger
     "churn_", "table_sizes_",  # HPACK's tables
     "windows_below_zero_", "priority_", "ping_bytes_",
 )
 NAMES = [name for name in ATTACKS if name.startswith(PREFIXES)]
-# What the server does about each: one of these is counted.
+# How the server reacts to each: one of these is counted.
 COUNTED = ("quantd_connections_ended_total", "quantd_guard_actions_total")
 
 
@@ -37,13 +38,13 @@ def test_an_attack_hurts_nobody_else(start, name):
     bystander.unharmed(memory_mib=MEMORY_MIB)
     assert attack.result.taken > 10_000, "the attack has not begun"
     assert sum(taken > 0 for taken in attack.result.taken_by) == ATTACKS[name].connections
-    # A peer that only asks for much in time, and reads its answers, is not stopped.
+    # A peer that only causes much work, but reads its responses, is not stopped.
     print(f"taken {attack.result.taken >> 10} KiB, closed {attack.result.closed}, counted {counted(server.metrics()) - before:g}")
     wait_for(lambda: server.metrics()["quantd_calls"] == 0, 10, "nothing is left of the attack")
 
 
 def test_a_drain_ends_beside_bombs(start):
-    """SIGTERM is heard between blocks: 100 connections send them until the end."""
+    """The server receives SIGTERM between blocks: 100 connections send blocks until the end."""
     server = start("--drain_seconds=2")
     with Attackers(server.address, "bombs_100", SECONDS + 1):
         wait_for(lambda: server.metrics()["quantd_connections"] > 50, 10, "the attack")

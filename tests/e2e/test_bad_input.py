@@ -1,4 +1,4 @@
-"""What is wrong with a request is said with the field and both numbers, and the next request is answered."""
+"""The error of a wrong request names the field and both numbers, and the next request is answered."""
 
 import socket
 
@@ -14,7 +14,7 @@ RAW = "/quantd.v1.QuantizationService/"
 
 
 def details_of(error):
-    """BadRequest, ErrorInfo: by Google's own protos."""
+    """BadRequest, ErrorInfo: parsed with Google's own protos."""
     metadata = dict(error.trailing_metadata())
     status = status_pb2.Status.FromString(metadata["grpc-status-details-bin"])
     assert status.code == error.code().value[0] and status.message == error.details()
@@ -34,7 +34,8 @@ X = tensor([[1, 2, 3], [4, 5, 6]])
 Q, D, Y = pb.QuantizeRequest, pb.DequantizeRequest, pb.DynamicQuantizeRequest
 E = pb.QuantizeEmbeddingsRequest
 RANGES, UNIT, BITS = pb.EMBEDDING_RECIPE_RANGES, pb.EMBEDDING_RECIPE_UNIT, pb.EMBEDDING_RECIPE_BITS
-# Name, request, field, words of the text: a few of each source of errors; tests/core/plan_*_test.cc and tests/server/wire/decode_test.cc have all.
+# Name, request, field, words of the text: a few from each source of errors; tests/core/plan_*_test.cc and tests/server/wire/decode_test.cc
+# have all.
 CASES = [
     ("no scale", Q(x=X), "scale", []),
     ("too few bytes", Q(x=raw([2, 3], bytes(23)), scale=ONE), "x", ["23", "24"]),
@@ -71,7 +72,7 @@ def test_the_field_and_the_numbers_are_named(server, request_, field, words):
     assert error.code() == INVALID, error.details()
     bad, _ = details_of(error)
     assert len(bad.field_violations) == 1
-    # A part of the field, such as x.raw_data, names it as well.
+    # A part of the field, such as x.raw_data, is named as well.
     assert bad.field_violations[0].field.split(".")[0] == field, error.details()
     for word in words:
         assert word in error.details(), error.details()
@@ -129,7 +130,7 @@ def test_empty_and_0d_tensors_are_no_error(server):
 
 
 def test_a_broken_connection(server):
-    """Bytes that are no HTTP/2, and a connection that ends in the middle of a message."""
+    """Bytes that are not HTTP/2, and a connection that ends in the middle of a message."""
     host, port = server.address.rsplit(":", 1)
     for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 50):
         with socket.create_connection((host, int(port)), timeout=5) as connection:

@@ -1,4 +1,4 @@
-"""Calibrate: what is answered, of many messages and calls as of one; every error by its field."""
+"""Calibrate: the results of many messages and calls are those of one; every error names its field."""
 
 import threading
 
@@ -38,7 +38,7 @@ def of(array, kind="float"):
 
 
 def messages(parts, **fields):
-    """One for each tensor, or state, with the options in the first one."""
+    """One message for each tensor or state, with the options in the first one."""
     for number, part in enumerate(parts):
         message = pb.CalibrateRequest(options=options(**fields)) if number == 0 else pb.CalibrateRequest()
         if isinstance(part, bytes):
@@ -125,7 +125,7 @@ def test_the_range_is_what_embeddings_take(server):
 
 
 def test_states_and_tensors_in_one_call(server):
-    """What changes no bit of an answer, tests/core/calibrate_methods_test.cc says."""
+    """tests/core/calibrate_methods_test.cc tests what changes no bit of a result."""
     x = RNG.standard_normal((750, 4)).astype(np.float32)
     fields = dict(output_type="int8", axis=1, state=True)
     others = ask(server, [x[:99], x[500:]], method="percentile", **fields).state
@@ -139,10 +139,10 @@ def test_forms_of_a_message(server):
     empty = tensor(np.zeros((0, 4)))
     low, high = floats(ask(server, [None, values, integers, empty]).range)
     assert (low, high) == (-7, 9)
-    # Without options at all; the same as if they were empty.
+    # Without options; the same as with empty ones.
     answer = server.stub.Calibrate(iter([pb.CalibrateRequest(x=tensor(x))]), timeout=20)
     assert answer == ask(server, [x]) and answer.zero_point.data_type == TYPES["uint8"]
-    # Nothing but an empty tensor is data.
+    # If the only data is an empty tensor, it counts.
     answer = ask(server, [empty], axis=1)
     assert (floats(answer.scale) == 1).all() and answer.elements == 0 and list(answer.range.shape) == [2, 4]
 
@@ -178,7 +178,7 @@ def test_what_is_wrong_is_named(server, case):
     assert (code, got) == (wanted, field), text
     if case == "nan":
         assert "x[2] is nan" in text
-    # The call is over, the connection is not.
+    # The call is over, but not the connection.
     assert ask(server, [X]).elements == 2
 
 
@@ -269,7 +269,7 @@ def test_it_is_told_and_counted(start):
     timing = dict(call.trailing_metadata())["quantd-timing-us"]
     assert [part.split("=")[0] for part in timing.split(",")] == ["decode", "queue", "kernel", "encode"]
     labels = '{grpc_type="client_stream",grpc_service="quantd.v1.QuantizationService",grpc_method="Calibrate"'
-    # A call is counted when its trailers are with the kernel, and the client may have them by then.
+    # A call is counted when its trailers are with the kernel, which may be after the client has them.
     wait_for(lambda: server.metrics()[f'grpc_server_handled_total{labels},grpc_code="OK"}}'], 10, "the call is counted")
     counted = server.metrics()
     assert counted[f"grpc_server_started_total{labels}}}"] == 1

@@ -1,4 +1,5 @@
-"""Calibrations against a server: memory that is held, clients that stop in the middle, cancel at every stage, or never end; drains."""
+"""Calibrations against a server: memory that is held; clients that stop in the middle, cancel at every stage, or never end;
+drains."""
 
 import random
 import threading
@@ -12,13 +13,13 @@ from support import SANITIZED, pb, tensor, wait_for
 from test_calibrate import ask, messages, of, refusal
 
 MIB = 1 << 20
-# What a channel with bins takes at most (core/src/calibrate/channels.h), and a little.
+# What a channel with bins takes at most (core/src/calibrate/channels.h), and a little more.
 CHANNEL = 49_300
 FLOATS = np.random.default_rng(3).standard_normal((100, 200)).astype(np.float32)
 
 
 class Feed:
-    """A client that sends what it is told to, when it is told to."""
+    """A client that sends only when it is told to."""
 
     def __init__(self, server, first, timeout=120):
         self.condition = threading.Condition()
@@ -54,7 +55,7 @@ def held(server):
 
 
 def channels(count, **fields):
-    """The first message of a calibration of so many channels with bins, each with a value."""
+    """The first message of a calibration of `channels` channels with bins, each with one value."""
     return next(messages([np.ones((2, count), np.float32)], method="percentile", axis=1, **fields))
 
 
@@ -64,21 +65,21 @@ def small(start):
 
 
 def test_memory_is_asked_for_before_it_is_taken(small):
-    """Half of the budget at most for what a call keeps, whatever its shape says; and nothing is left of it."""
+    """A call keeps at most half of the budget, whatever shape it claims; and nothing remains of it."""
     before = small.resident_bytes()
     for count in (700, 100_000, 3_000_000):
         code, _, text = refusal(lambda: ask(small, [np.ones((1, count))], method="percentile", axis=1))
         assert code == grpc.StatusCode.RESOURCE_EXHAUSTED and "--memory_budget_bytes" in text
     code, _, text = refusal(lambda: ask(small, [b"QDC1\3\xa0\x1f" + b"\0\0" * 4000], method="percentile", axis=0))
     assert code == grpc.StatusCode.RESOURCE_EXHAUSTED and "--memory_budget_bytes" in text
-    # As values, too, which are looked at only with memory set aside for them.
+    # As values as well, which are decoded only with memory reserved for them.
     x = of(np.ones((1, 20_000)))
     x.ClearField("raw_data")
     x.float_values.values.extend([1.0] * 20_000)
     code, _, text = refusal(lambda: ask(small, [x], method="percentile", axis=1))
     assert code == grpc.StatusCode.RESOURCE_EXHAUSTED and "--memory_budget_bytes" in text
     assert ask(small, [np.ones((2, 600))], method="percentile", axis=1).elements == 1200
-    # Without bins a channel is 40 bytes.
+    # Without bins, a channel takes 40 bytes.
     assert ask(small, [np.ones((1, 500_000))], axis=1).elements == 500_000
     wait_for(lambda: held(small) == 0, 10, "all is given back")
     assert SANITIZED or small.resident_bytes() - before < 64 * MIB
@@ -94,11 +95,11 @@ def test_values_that_are_decoded_late_are_the_same(small):
 
 def test_what_is_held_is_counted_and_full_is_unavailable(small):
     feeds = [Feed(small, [channels(300)]) for _ in range(2)]
-    # What the messages themselves took is given back.
+    # The memory of the messages themselves is returned.
     wait_for(lambda: 2 * 300 * (CHANNEL - 200) <= held(small) < 2 * 300 * CHANNEL, 20, "two that hold, and nothing else")
     code, _, text = refusal(lambda: ask(small, [np.ones((1, 300))], method="percentile", axis=1))
     assert code == grpc.StatusCode.UNAVAILABLE and "hold" in text
-    # The other half is for others, small and large, and for those who hold.
+    # The other half is for other requests, small and large, and for calls that hold memory.
     small.stub.DynamicQuantize(pb.DynamicQuantizeRequest(x=tensor(np.ones(2_000_000))), timeout=20)
     for feed in feeds:
         feed.send(pb.CalibrateRequest(x=of(np.full((5, 300), 7))))
@@ -111,7 +112,7 @@ def test_who_holds_and_sends_nothing_is_given_up_when_others_want_it(small):
     tiny = Feed(small, [pb.CalibrateRequest(x=tensor([1.0]))])
     wait_for(lambda: held(small) > 500 * CHANNEL, 20, "one that holds")
     time.sleep(2.5)
-    assert not idle.call.done()  # nobody wants it
+    assert not idle.call.done()  # no other call needs it
 
     def other():
         try:
@@ -133,7 +134,7 @@ def test_a_message_over_the_limit(start):
     parts = [np.ones(1000), np.ones(MIB // 4 + 10), np.ones(1000)]
     code, _, text = refusal(lambda: ask(server, parts))
     assert code == grpc.StatusCode.RESOURCE_EXHAUSTED and "--max_message_bytes" in text
-    # The answer, too.
+    # So is that of the response.
     code, _, text = refusal(lambda: ask(server, [np.ones((1, 100_000))], axis=1))
     assert code == grpc.StatusCode.RESOURCE_EXHAUSTED and "--max_message_bytes" in text
     assert ask(server, parts[:1]).elements == 1000
@@ -159,7 +160,7 @@ def test_a_deadline_ends_an_endless_stream(server):
 
 
 def test_cancelled_at_every_stage(server):
-    """Before, between, while counting, while searching for a threshold, while the answer is on its way."""
+    """Before, between, while counting, while searching for a threshold, and while the answer is being sent."""
     seed = random.randrange(1 << 30)
     print("seed", seed)
     rng = random.Random(seed)
@@ -170,7 +171,7 @@ def test_cancelled_at_every_stage(server):
         call = server.stub.Calibrate.future(messages(parts, method="mse", output_type="int8", axis=1, state=True), timeout=60)
         time.sleep(rng.choice([0, 0.001, 0.01, 0.05, 0.1]))
         call.cancel()
-    # Not one search, of a second and more each, went on to its end.
+    # No search, each of which takes a second or more, continued to its end.
     wait_for(lambda: held(server) == 0 and server.metrics()["quantd_busy_cores"] == 0, 20, "nothing is left")
     assert time.monotonic() - started < 60
     assert server.metrics()["quantd_calls"] == 0

@@ -1,4 +1,4 @@
-"""Answers that are compressed: for clients that accept it, when the call or the server's flags ask for it."""
+"""Compressed answers: for clients that accept them, if the call or the server's flags ask for it."""
 
 import zlib
 
@@ -19,7 +19,7 @@ def dynamic(array, **fields):
 
 
 def messages(data):
-    """(whether it is compressed, its bytes) of each of gRPC's messages."""
+    """(whether it is compressed, its bytes) for each of gRPC's messages."""
     found = []
     while data:
         size = int.from_bytes(data[1:5], "big")
@@ -30,7 +30,7 @@ def messages(data):
 
 
 def ask(address, request, method="DynamicQuantize", accepts="identity,deflate,gzip", wanted=None):
-    """The headers and messages of a call that says so."""
+    """The headers and messages of a call with these headers."""
     extra = [("grpc-accept-encoding", accepts)] if accepts is not None else []
     extra += [(WANTED, wanted)] if wanted is not None else []
     requests = request if isinstance(request, list) else [request]
@@ -63,7 +63,7 @@ def test_nobody_asks(server):
     assert pb.DynamicQuantizeResponse.FromString(data) == server.stub.DynamicQuantize(dynamic(LARGE), timeout=20)
 
 
-# What a client does not accept is not sent to it: (what it accepts, what it asks for).
+# An encoding that the client does not accept is not used: (what it accepts, what it asks for).
 @pytest.mark.parametrize("accepts, wanted", [(None, "gzip"), ("identity", "gzip"), ("identity,deflate", "gzip"), ("gzip,br", "deflate"),
                                              ("identity,deflate,gzip", "none")])
 def test_a_client_that_does_not_accept_it(server, accepts, wanted):
@@ -82,7 +82,7 @@ def test_small_answers_and_those_that_do_not_shrink_are_sent_as_they_are(server)
     headers, [(compressed, _)] = ask(server.address, dynamic(LARGE[:900]), wanted="gzip")
     assert headers["grpc-status"] == "0" and compressed == 0
     before = server.metrics()
-    # Each code as often as any other: over the 512 KiB after which that is seen, and below them.
+    # All codes are equally frequent: with more than the 512 KiB after which that is noticed, and with fewer.
     for elements in (1_000_000, 100_000):
         noise = np.random.default_rng(1).integers(-127, 128, elements).astype(np.float32)
         plain = server.stub.Quantize(quantize(noise, scale=1.0, output_type=INT8), timeout=20)
@@ -136,7 +136,7 @@ def test_a_calibration(server):
     headers, [(compressed, data)] = ask(server.address, request, method="Calibrate", wanted="gzip")
     assert headers["grpc-encoding"] == "gzip" and compressed == 1 and len(data) < 0.6 * plain.ByteSize()
     assert pb.CalibrateResponse.FromString(inflate("gzip", data)) == plain
-    # Without one the answer is small.
+    # Without a state the answer is small.
     options.return_state = False
     request.options.CopyFrom(options)
     _, [(compressed, _)] = ask(server.address, request, method="Calibrate", wanted="gzip")
@@ -144,7 +144,7 @@ def test_a_calibration(server):
 
 
 def test_floats_and_values(server):
-    """Answers of numbers: what Dequantize makes, and tensors as values."""
+    """Answers of numbers: the result of Dequantize, and tensors as values."""
     codes = np.tile(np.arange(-128, 128), 500).astype(np.int8)
     x = pb.DequantizeRequest(scale=tensor(0.5))
     x.x.data_type, x.x.raw_data = INT8, codes.tobytes()
@@ -169,7 +169,7 @@ def gzip_server(tmp_path_factory):
 def test_the_flags(gzip_server):
     headers, [(compressed, _)] = ask(gzip_server.address, dynamic(LARGE))
     assert headers["grpc-encoding"] == "gzip" and compressed == 1
-    # A call decides, and the client has to accept it.
+    # A call decides, and the client must accept the encoding.
     headers, [(compressed, _)] = ask(gzip_server.address, dynamic(LARGE), wanted="deflate")
     assert headers["grpc-encoding"] == "deflate" and compressed == 1
     for arguments in ({"wanted": "none"}, {"accepts": "identity,deflate"}):
@@ -182,7 +182,7 @@ def test_the_flags(gzip_server):
 
 
 def test_grpc_inflates_by_itself(gzip_server, server):
-    """A client that knows nothing of it gets what it always got."""
+    """A client that does not use compression gets the same as before."""
     expected = server.stub.DynamicQuantize(dynamic(LARGE), timeout=20)
     before = gzip_server.metrics()['quantd_compressed_answers_total{encoding="gzip"}']
     assert gzip_server.stub.DynamicQuantize(dynamic(LARGE), timeout=20) == expected
@@ -192,7 +192,7 @@ def test_grpc_inflates_by_itself(gzip_server, server):
 
 
 def test_without_memory_for_it_answers_are_sent_as_they_are(start):
-    """What a request takes fits into the budget, and not what compressing its answer takes besides."""
+    """The request fits into the budget, but not the additional memory for compressing its answer."""
     server = start("--memory_budget_bytes=2000000", "--compress_answers=gzip")
     x = np.zeros(350_000, np.float32)
     _, [(compressed, data)] = ask(server.address, dynamic(x))
@@ -215,7 +215,7 @@ def test_a_client_that_goes_away_stops_it(start):
 
 
 def test_what_others_say_in_its_place(server):
-    """Of two, the last one; and what a refused call says is never compressed."""
+    """Of two values the last one counts; and the error of a refused call is never compressed."""
     with Peer(server.address) as peer:
         stream = peer.next_stream()
         extra = [("grpc-accept-encoding", "gzip"), (WANTED, "gzip")]

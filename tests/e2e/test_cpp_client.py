@@ -1,4 +1,4 @@
-"""The C++ client against running servers, one that takes little among them, and against none."""
+"""The C++ client against running servers, one of which accepts only small messages, and without a server."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def test_the_example_quantizes(server):
 
 
 def test_the_readme_runs_the_example(server):
-    """Its last command, in this tree. The suite `fresh` builds the same in a fresh clone."""
+    """Runs the README's last command in this tree. The suite `fresh` builds the same in a fresh clone."""
     block = (ROOT / "client" / "cpp" / "README.md").read_text().split("```sh\n")[1].split("```")[0].splitlines()
     command, printed = block[-1].split("  # ")
     assert command.strip() == "./build/release/client/cpp/client_example"

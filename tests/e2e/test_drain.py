@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: requests in flight finish, the exit code is 0, a second signal ends it at once."""
+"""SIGTERM and SIGINT: requests in flight finish, the exit code is 0, a second signal ends the server at once."""
 
 import signal
 import threading
@@ -22,8 +22,8 @@ def test_an_idle_server_ends_at_once(start, number):
 
 
 def test_requests_in_flight_finish(start):
-    """Requests that have been sent when the signal comes are answered, every one, and rightly: also those whose first byte
-    waits behind the upload of another one on the same connection."""
+    """Requests that were sent before the signal are answered, all of them, and correctly: also those whose first byte
+    waits behind another upload on the same connection."""
     server = start("--max_message_bytes=200000000")
     x = np.arange(8_000_000, dtype=np.float32)
     request = quantize(x, scale=1e6)
@@ -79,7 +79,7 @@ def test_an_idle_stream_is_cut_at_the_drains_end(start):
 
 
 def test_calls_that_outlast_the_drain_are_told_to_go_elsewhere(start):
-    """UNAVAILABLE, which clients try again, and not CANCELLED: whatever they were doing."""
+    """Calls end with UNAVAILABLE, which clients retry, and not with CANCELLED, whatever they were doing."""
     server = start("--drain_seconds=1")
     stop = threading.Event()
 
@@ -92,7 +92,7 @@ def test_calls_that_outlast_the_drain_are_told_to_go_elsewhere(start):
         stop.wait(30)
 
     channel = server.channel()
-    # A unary call whose request does not come, and a stream between two items.
+    # A unary call whose request does not arrive, and a stream between two items.
     upload = channel.stream_unary(f"/{SERVICE}/Quantize").future(never_begins(), timeout=30)
     stream = server.stub.Stream(items(), timeout=30)
     assert next(stream).id == 1
@@ -119,7 +119,7 @@ def test_who_comes_during_the_drain_is_refused_cleanly(start):
     assert next(stream).id == 1
 
     def refused():
-        """A new client: served before the drain, then told at once that there is nobody."""
+        """A new client is served before the drain, and is told at once when there is no server any more."""
         error = pb_grpc.QuantizationServiceStub(server.channel()).Quantize.future(quantize([1.0]), timeout=10).exception()
         return error is not None and error.code() == grpc.StatusCode.UNAVAILABLE and "refused" in error.details()
 

@@ -1,5 +1,5 @@
-"""Folders, disks, clocks and machines that are not as they should be: the server starts and serves all the same, or says in one
-line why not and ends with exit code 2."""
+"""Folders, disks, clocks and machines with faults: the server starts and serves nevertheless, or gives the reason in one line and ends with exit
+code 2."""
 
 import datetime
 import fcntl
@@ -23,7 +23,7 @@ FILL = 'head -c 4096 /dev/zero >"$0/fill"'
 
 
 def serves(server, calls=20):
-    """Small calls, and large ones that take every thread; all answered rightly."""
+    """Small calls, and large ones that need every thread; all are answered correctly."""
     large = np.arange(2 * MIB, dtype=np.float32)
     expected = np.minimum(np.rint(large / np.float32(8192)), 255).astype(np.uint8).tobytes()
     for _ in range(calls):
@@ -37,7 +37,7 @@ def ends_cleanly(server):
 
 
 def refused(flags, before=()):
-    """The one line that the server says instead of serving, beside its log."""
+    """The one line that the server prints instead of serving, beside its log."""
     code, _, error = run("--http_listen=", *flags, before=before)
     lines = [line for line in error.splitlines() if not re.match(r"\d{4}-\d\d-\d\dT\S+ quantd: ", line)]
     assert code == 2 and len(lines) == 1, (code, error)
@@ -72,7 +72,7 @@ def test_a_folder_that_takes_no_file(tmp_path, flags, mount, why):
 
 @pytest.mark.parametrize("flags", [ready_file, unix_socket])
 def test_a_folder_in_which_nobody_may_make_a_file(flags):
-    """The same where nothing can be mounted; not even root can make a file here."""
+    """The same where mounting is not possible; not even root can make a file here."""
     assert "/proc/self/net" in refused(flags("/proc/self/net"))
 
 
@@ -97,7 +97,7 @@ def test_a_disk_without_room_for_the_ready_file(tmp_path):
 
 
 def test_a_ready_file_that_may_not_grow_is_not_left_in_pieces(tmp_path):
-    """The kernel's signal for it would end the server without a word."""
+    """Otherwise the kernel's signal would end the server without a message."""
     assert "File too large" in refused(ready_file(tmp_path), before=["prlimit", "--fsize=0"])
     assert os.listdir(tmp_path) == []
 
@@ -117,7 +117,7 @@ def test_a_log_that_may_not_grow(start):
 
 
 def test_without_standard_files(start):
-    """Their numbers are not given to sockets: what is written to the log would go to a client."""
+    """Their numbers must not be given to sockets: lines of the log would be sent to a client."""
     server = start(before=["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"])
     for number in range(3):
         assert os.readlink(f"/proc/{server.process.pid}/fd/{number}") == "/dev/null"
@@ -125,9 +125,9 @@ def test_without_standard_files(start):
     ends_cleanly(server)
 
 
-# The clock on the wall.
+# The wall clock.
 
-# Before libc: what the clock says, and as many seconds more as the file says.
+# Loaded before libc: the time of the clock, plus the seconds in the file.
 SHIM = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -173,7 +173,7 @@ DAY = 24 * 3600
 
 @pytest.fixture
 def clock(tmp_path):
-    """The environment of a server whose clock `set` moves, by seconds."""
+    """The environment of a server whose clock `set` moves by seconds."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang-19")
     if compiler is None:
         pytest.skip("no C compiler here")
@@ -198,7 +198,7 @@ def logged_at(server, what):
 
 @pytest.mark.parametrize("jump", [DAY, -DAY], ids=["a day ahead", "a day back"])
 def test_the_clock_jumps(start, clock, jump):
-    """Nothing but the dates in the log follows it: calls, their deadlines, the queue's time, connections and the drain do not."""
+    """Only the dates in the log follow the clock: calls, deadlines, times in the queue, connections and the drain do not."""
     server = start(
         "--memory_budget_bytes=20000000", "--queue_timeout=2", "--keepalive_time=3600", "--max_connection_age=7200",
         "--drain_seconds=1", environment=clock.environment,
@@ -213,7 +213,7 @@ def test_the_clock_jumps(start, clock, jump):
         wait_for(lambda: server.metrics()["quantd_queued_requests"] == 1, 5, "one waits for memory")
         clock.set(jump)
         assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
-        # The call that its peer does not go on with ends at its deadline, which it named before the jump.
+        # The call that its peer does not continue ends at the deadline that it had before the jump.
         silent.ended(1)
         assert silent.headers[1]["grpc-status"] == "4"
         assert 1.5 < time.monotonic() - begin < 10
@@ -261,7 +261,7 @@ def test_64_processes(start):
 
 
 def test_more_threads_than_there_may_be():
-    """Told before anything is bound, and not when the first large request wants its threads."""
+    """Reported before anything is bound, not when the first large request needs its threads."""
     with Cgroup("pids", 64) as group:
         line = refused(["--listen=127.0.0.1:0", "--threads=32"], before=group.command)
     assert "--threads" in line and re.search(r"cannot start \d+ threads", line)
@@ -270,7 +270,7 @@ def test_more_threads_than_there_may_be():
 
 
 def test_others_have_taken_the_processes(start):
-    """After its start the server asks for no thread that it could not do without."""
+    """After its start, the server creates no thread that it could not do without."""
     with Cgroup("pids", 64) as group:
         server = start(before=group.command)
         group.limit(1)
@@ -287,7 +287,7 @@ def test_256_mib(start):
 
 
 def test_little_room_for_addresses(start):
-    """RLIMIT_AS counts what is mapped, not what is used: stacks, and the pieces that messages are kept in."""
+    """RLIMIT_AS counts mapped memory, not used memory: stacks, and the pieces in which messages are kept."""
     server = start("--memory_budget_bytes=60000000", before=["prlimit", f"--as={1 << 30}"])
     serves(server)
     ends_cleanly(server)

@@ -1,4 +1,4 @@
-"""The front that deploy/front has for networks that nobody trusts: honest calls come through it, attacks do not."""
+"""The front in deploy/front, for networks that are not trusted: honest calls pass, attacks do not."""
 
 import os
 import pathlib
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not HAPROXY.exists(), reason="haproxy is not ins
 
 @pytest.fixture(scope="module")
 def front(server, tmp_path_factory):
-    """Address and certificate of a running HAProxy before `server`."""
+    """The address and the certificate of an HAProxy that runs in front of `server`."""
     folder = tmp_path_factory.mktemp("front")
     key, certificate = folder / "key", folder / "certificate"
     subprocess.run(
@@ -35,7 +35,7 @@ def front(server, tmp_path_factory):
     both.write_text(certificate.read_text() + key.read_text())
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    # The libraries of a haproxy that is unpacked and not installed.
+    # The libraries of a haproxy that is unpacked but not installed.
     libraries = HAPROXY.parents[1] / "lib" / f"{platform.machine()}-linux-gnu"
     environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries), "LISTEN": f"127.0.0.1:{port}", "QUANTD": server.address, "CERTIFICATE": str(both)}
     with open(folder / "log", "w") as log:
@@ -79,7 +79,7 @@ def test_honest_calls_come_through(front):
 
 
 def test_clients_share_no_connection(front, server):
-    """quantd reads slowly from a connection that floods it: who else is on it would wait for seconds."""
+    """quantd reads slowly from a connection that floods it: other clients on the same connection would wait for seconds."""
     before = server.metrics()["quantd_connections_accepted_total"]
     stubs = [honest(front) for _ in range(5)]
     for stub in stubs:
@@ -110,7 +110,7 @@ def test_attacks_end_at_the_front(front, server, attack):
         with Peer(address, polite=attack is not streams_before_the_acknowledgement, source="127.0.0.9", tls=context()) as peer:
             attack(peer)
     except OSError:
-        pass  # cut off
+        pass  # it was closed
     stub.Quantize(quantize([1.0]), timeout=10)
     assert server.process.poll() is None
     assert server.status()["VmRSS"] - before["VmRSS"] < 32 * 1024

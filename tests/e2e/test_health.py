@@ -71,7 +71,7 @@ def test_load_fails_no_probe(server):
 
 
 def test_a_drain_is_told_in_an_order_that_loses_nothing(start):
-    """/readyz at once, for who sends clients here; health half a lame duck later, for clients that ask; then the rest."""
+    """/readyz changes at once, for balancers; health half a lame duck later, for clients that ask; then the rest."""
     server = start("--lame_duck_seconds=4", "--drain_seconds=30")
     health = server.health()
     watch = health.Watch(health_pb2.HealthCheckRequest(), timeout=30)
@@ -81,10 +81,10 @@ def test_a_drain_is_told_in_an_order_that_loses_nothing(start):
     wait_for(lambda: server.get("/readyz")[0] == 503, 5, "/readyz says so")
     seen = time.monotonic() - begin
     told = health.Check(health_pb2.HealthCheckRequest(), timeout=5).status
-    # Whoever is sent here all the same is served, also on a new connection.
+    # A client that is still sent here is served, also on a new connection.
     late = server.channel()
     assert pb_grpc.QuantizationServiceStub(late).Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
-    if time.monotonic() - begin < 1.9:  # else this machine is too slow to tell
+    if time.monotonic() - begin < 1.9:  # otherwise this machine is too slow to tell
         assert seen < 1.9 and told == SERVING
     assert next(watch).status == NOT_SERVING
     assert time.monotonic() - begin > 1.9
@@ -103,7 +103,7 @@ def test_draining_is_seen_everywhere_and_ends_watches(start):
     assert health.Check(health_pb2.HealthCheckRequest(), timeout=5).status == NOT_SERVING
     assert server.get("/readyz")[0] == 503
     assert server.get("/livez")[0] == 200
-    # The lame duck still works, for clients that have not heard yet.
+    # The lame duck still works, for clients that do not know yet.
     assert server.stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
     late = health.Watch(health_pb2.HealthCheckRequest(), timeout=20)
     assert next(late).status == NOT_SERVING
@@ -111,14 +111,15 @@ def test_draining_is_seen_everywhere_and_ends_watches(start):
         with pytest.raises(grpc.RpcError) as error:
             next(watch)
         assert error.value.code() == grpc.StatusCode.UNAVAILABLE
-    # An open Watch stream does not hold the end until the drain's deadline.
+    # An open Watch stream does not delay the end until the drain's deadline.
     assert server.process.wait(20) == 0
 
 
 def test_watches_of_every_connection_take_no_calls_place(start):
-    """Clients of several servers keep a Watch open: where as many as may connect do, as many calls as before get through."""
+    """Clients of several servers keep a Watch open: even if the maximum number connect, as many calls as before are
+    possible."""
     server = start("--max_connections=400", "--max_inflight_requests=4", "--max_queued_requests=4")
-    channels = [server.channel() for _ in range(300)]  # more than the 256 and 8 that are left without them
+    channels = [server.channel() for _ in range(300)]  # more than the 256 and 8 that are possible without them
     watches = [health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60) for channel in channels]
     assert [next(watch).status for watch in watches] == [SERVING] * len(watches)
     late = pb_grpc.QuantizationServiceStub(channels[-1])
@@ -128,7 +129,7 @@ def test_watches_of_every_connection_take_no_calls_place(start):
 
 
 def test_watches_whose_clients_went_away_do_not_stay(server):
-    """Each leaves within seconds; seen by the file descriptors of their connections."""
+    """Each closes its connections within seconds; the connections' file descriptors show it."""
     before = server.metrics()["process_open_fds"]
     for _ in range(20):
         channel = server.channel()

@@ -1,5 +1,5 @@
-"""Peers that mean harm: what they send is bounded in memory and in time, and others go on. Each attack here took gigabytes,
-every permit, a thread each or the listener of a server that trusted its HTTP/2 library to bound it."""
+"""Hostile peers: what they send is bounded in memory and in time, and other clients are served. Each attack here took gigabytes, every permit, a
+thread each or the listener of a server that trusted its HTTP/2 library to limit it."""
 
 import struct
 import sys
@@ -22,7 +22,8 @@ HUGE_PREFIX = b"\x00" + struct.pack(">I", 60 << 20)
 
 @pytest.fixture(autouse=True)
 def interpreter_in_turns():
-    """Attacker and bystander share one, which changes hands every 5 ms by itself: the server is to be measured."""
+    """Attacker and bystander share an interpreter, which switches between threads every 5 ms by itself: the server is to be
+    measured."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(0.0001)
     yield
@@ -30,7 +31,7 @@ def interpreter_in_turns():
 
 
 def flood(peer, make):
-    """Sends what `make` returns again and again, until the time is over or the server has had enough."""
+    """Sends what `make` returns repeatedly, until the time is over or the server stops it."""
     end = time.monotonic() + SECONDS
     peer.socket.settimeout(0.2)
     sent = 0
@@ -39,7 +40,7 @@ def flood(peer, make):
             peer.send(make())
             sent += 1
         except TimeoutError:
-            continue  # the server reads no further: that is its answer
+            continue  # the server stops reading: that is its answer
         except OSError:
             break
     return sent
@@ -54,7 +55,7 @@ def rapid_reset(peer):
 
 
 def resets_after_work(peer):
-    """Each call is complete, so that it might be computed, and cancelled at once."""
+    """Each call is complete, so that it could be computed, and is cancelled at once."""
 
     def calls():
         streams = [peer.next_stream() for _ in range(50)]
@@ -98,7 +99,7 @@ def endless_headers(peer):
 
 
 def header_bomb(peer):
-    """One entry of the table, referred to by a byte each: 4 KiB become 16 MiB."""
+    """One entry of the table, with a reference of one byte each: 4 KiB become 16 MiB."""
     entry = b"\x40" + b"\x01" + b"x" + b"\x7f" + bytes([0x81, 0x1D]) + b"y" * 3840  # a value of 3,968 bytes
     block = request_headers() + entry[: 3 + 3 + 3840]
 
@@ -156,7 +157,7 @@ def test_a_flood_slows_down_only_itself(server, attack):
 
 
 def test_many_connections_with_open_streams(start):
-    """20 connections open a hundred calls each and a thousand more than they may, without a word of a request."""
+    """20 connections open a hundred calls each, and a thousand more than allowed, without a byte of a request."""
     server = start()
     with Bystander(server) as bystander:
         peers = [Peer(server.address, polite=False) for _ in range(20)]
@@ -171,7 +172,7 @@ def test_many_connections_with_open_streams(start):
 
 
 def test_calls_without_requests_make_room_for_calls_with_one(start):
-    """More such calls than may be open at all: those of whoever has the most end."""
+    """More such calls than may be open at all: those of the client with the most calls end."""
     server = start("--max_inflight_requests=100", "--max_queued_requests=100", "--event_loops=1")
     with Bystander(server) as bystander:
         peers = [Peer(server.address) for _ in range(10)]
@@ -185,7 +186,7 @@ def test_calls_without_requests_make_room_for_calls_with_one(start):
 
 
 def test_a_thread_is_nobodys_to_take(start):
-    """Streams of health and reflection that nobody reads: no thread each."""
+    """Streams of health and reflection that nobody reads: they do not take a thread each."""
     server = start()
     with Bystander(server) as bystander:
         peers = [Peer(server.address, window=0) for _ in range(5)]
@@ -211,7 +212,7 @@ def health_request():
 
 
 def test_a_client_that_cancels_all_day_is_served(server):
-    """Cancelled as fast as a client of grpc can, for seconds; between them every call that is not cancelled is answered."""
+    """For seconds, calls are cancelled as fast as a grpc client can; every other call in between is answered."""
     call = server.channel().unary_unary("/quantd.v1.QuantizationService/DynamicQuantize")
     answered = 0
     for _ in rounds(3, lambda: answered > 20):
@@ -228,7 +229,7 @@ def test_a_client_that_cancels_all_day_is_served(server):
 
 @pytest.mark.parametrize("timeout", ["0n", "1n", "1u"])
 def test_a_deadline_that_has_passed_before_its_call_starts(server, timeout):
-    """The message is whole and given up before anybody has read it; reading it then ended the server."""
+    """The message is complete and dropped before it is read; reading it then used to end the server."""
     headers = request_headers(extra=[("grpc-timeout", timeout)])
     with Peer(server.address) as peer:
         for _ in range(50):

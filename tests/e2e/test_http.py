@@ -1,4 +1,4 @@
-"""The HTTP side among peers that mean harm: what they get, and that /livez answers and memory stays where it was."""
+"""The HTTP side under attack: what the peers get, and that /livez answers and memory stays where it was."""
 
 import contextlib
 import itertools
@@ -15,20 +15,20 @@ from http2 import Peer
 from support import quantize, wait_for
 
 MIB = 1 << 20
-# What an attack may cost. Pages come and go, and the allocator's heap grows by 8 MiB at a time.
+# What an attack may cost. Pages are allocated and freed, and the allocator's heap grows by 8 MiB at a time.
 MAX_GROWTH = 16 * MIB
-# /livez is to answer within 50 ms; a machine that is busy with something else takes longer now and then.
+# /livez should answer within 50 ms; on a machine that is busy with other work it sometimes takes longer.
 MAX_LATENCY = 0.25
 
 
 def livez_answers(server, count=5):
-    """Every time, and in time as a rule."""
+    """Every answer arrives, normally in time."""
     seconds = latencies(server.http, count, pause=0.01)
     return len(seconds) == count and seconds[-1] < 5 and seconds[count // 2] < MAX_LATENCY
 
 
 def stays_alive(server, seconds):
-    """Asked for so long that the server has probed itself several times."""
+    """For long enough that the server has probed itself several times."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         assert status_of(ask(server.http, GET_LIVEZ)) == 200
@@ -57,7 +57,7 @@ def ending_sockets(address):
     return [fields for fields in sockets if fields[1].endswith(port) and fields[3] == "04"]
 
 
-# Name, how it begins, what follows for as long as it is taken, the status: before the end of a request, in its body and behind it.
+# Name, beginning, what is sent after it as long as the server takes it, status: before the end of a request, in its body and behind it.
 # tests/server/http/request_reader_test.cc has every other limit.
 CHUNKED = b"POST /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\n"
 ENDLESS = [
@@ -72,7 +72,7 @@ def test_what_never_ends_is_cut(server, begin, piece, status):
     with Growth(server.process.pid) as growth:
         sent, answer = pour(server.http, begin, piece, 64 * MIB, 5)
     print(f"{sent} bytes were taken, resident memory grew by {growth.bytes / MIB:.1f} MiB")
-    # A reset may overtake the answer.
+    # A reset may arrive before the answer.
     assert status_of(answer) in (status, 0)
     assert sent < 32 * MIB
     assert growth.bytes < MAX_GROWTH
@@ -120,7 +120,7 @@ def test_a_request_has_two_seconds_however_it_drips(server):
 
 
 def test_readers_that_do_not_read_are_cut_after_five_seconds(server):
-    time.sleep(0.1)  # for the connections before
+    time.sleep(0.1)  # for earlier connections
     before = open_descriptors(server)
     begin = time.monotonic()
     with Growth(server.process.pid) as growth, contextlib.ExitStack() as held:
@@ -131,7 +131,7 @@ def test_readers_that_do_not_read_are_cut_after_five_seconds(server):
         assert livez_answers(server, 20)
         wait_for(lambda: open_descriptors(server) <= before + 1, 12, "all of them are cut")
         seconds = time.monotonic() - begin
-        # Nor does the kernel go on for minutes to offer them what they did not take.
+        # The kernel does not keep their unread bytes for minutes, either.
         wait_for(lambda: not ending_sockets(server.http), 2, "the kernel keeps nothing for them")
     print(f"cut after {seconds:.1f} s; resident memory grew by {growth.bytes / MIB:.1f} MiB")
     assert seconds < 9
@@ -159,7 +159,8 @@ def test_odd_requests(server, request_, status):
 
 
 def test_livez_when_the_descriptors_are_taken(start):
-    """Of 80 HTTP takes a quarter, and gRPC has the others; when these are gone, too, /livez gets in all the time, and nothing spins."""
+    """Of 80 descriptors HTTP takes a quarter, and gRPC has the others. When these are used up as well, /livez still answers, and no
+    thread spins."""
     server = start(descriptors=80)
     with contextlib.ExitStack() as held:
         for _ in range(300):
@@ -172,11 +173,11 @@ def test_livez_when_the_descriptors_are_taken(start):
         wait_for(lambda: open_descriptors(server) == 80, 5, "there are no descriptors left")
         before = cpu_seconds(server)
         assert livez_answers(server, 50)
-        # Some that are idle in between do not hold the few that are kept for HTTP.
+        # Idle ones in between do not occupy the few descriptors that are reserved for HTTP.
         for _ in range(20):
             held.enter_context(connect(server.http))
         assert livez_answers(server, 20)
-        # /livez asks the port itself, which takes a descriptor: for want of one nobody restarts the server.
+        # /livez probes the gRPC port, which needs a descriptor: if there is none, the server must not be restarted for that.
         stays_alive(server, 4)
         assert cpu_seconds(server) - before < 1
     assert livez_answers(server)
@@ -190,7 +191,7 @@ def test_livez_when_no_more_connections_are_taken(start):
 
         def full():
             if server.metrics()["quantd_connections"] < 64:
-                # An idle one would make room, and may have, for a probe. One address has three quarters of them at most.
+                # An idle connection may have been closed for a probe. One address has at most three quarters of the places.
                 source = "127.0.0.2" if next(numbers) % 4 == 3 else "127.0.0.1"
                 held.enter_context(Peer(server.address, source=source)).open("Quantize")
             return server.metrics()["quantd_calls"] == 64
@@ -202,7 +203,7 @@ def test_livez_when_no_more_connections_are_taken(start):
 
 
 def test_probes_at_the_same_time(server):
-    """Eight at once, some with /metrics: each gets its answer."""
+    """Eight at once, some for /metrics: each gets its answer."""
     bad = []
 
     def probe(request_):

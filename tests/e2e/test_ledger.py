@@ -1,7 +1,7 @@
-"""The ledger of server/transport/README.md, from outside: every frame in every state of a stream, many times, read and unread. Whatever
-it is, the server's memory stays bounded, an honest client is served, every connection that ends is counted, and nothing is left.
+"""The ledger of server/transport/README.md, from outside: every frame in every state of a stream, many times, read and unread. For each of them the
+server's memory stays bounded, an honest client is served, every connection that ends is counted, and nothing is left.
 
-The pairs come from the tables of frames.py; a test takes a state, and sends each frame on a connection of its own."""
+The pairs come from the tables of frames.py; a test covers one state, and sends each frame on a connection of its own."""
 
 import contextlib
 import re
@@ -17,9 +17,9 @@ from http2 import GOAWAY, RST_STREAM, Peer
 from support import SANITIZED, wait_for
 
 SECONDS = {"read": 1.0, "unread": 0.7}
-# Of 70 connections and up to 200 streams of each, which take 28 and 10 KiB in the memory table (deploy/OPERATIONS.md): far below it.
+# For 70 connections with up to 200 streams each, which take 28 and 10 KiB in the memory table (deploy/OPERATIONS.md): far below that.
 MEMORY_MIB = 24
-# Of each kind of line ten in ten seconds, and one that counts the others.
+# Ten lines of each kind in ten seconds, and one that counts the others.
 LINES = 150
 TOO_MANY = 'quantd_connections_ended_total{reason="too_many"}'
 
@@ -29,7 +29,7 @@ def ended(metrics):
 
 
 def suffer(server, name, seconds):
-    """Runs the attack beside an honest client: what was seen of both."""
+    """Runs the attack while an honest client makes calls, and returns what was seen of both."""
     before = server.metrics()
     lines = server.log().count("\n")
     with Bystander(server) as bystander:
@@ -49,7 +49,7 @@ def suffer(server, name, seconds):
 
 
 def complaint(server, state, reads, part, idle=None):
-    """Attacks the server, and says what was wrong with that; empty: nothing. `idle`: KiB that it took before."""
+    """Attacks the server, and returns what went wrong; empty: nothing. `idle`: KiB of memory before."""
     bystander, result, ends, lines = suffer(server, f"state:{state}:{reads}:{part}", SECONDS[reads])
     frames = of_part(part)
     grown = (bystander.after["VmHWM"] - (idle or server.idle)) / 1024
@@ -69,13 +69,13 @@ def complaint(server, state, reads, part, idle=None):
         return f"{lines} lines of the log"
     if "GOAWAY" in STATES[state].name:
         return ""
-    # But for those whose connection ends because they asked for it.
+    # Except those whose frames ask for the end of the connection.
     by_us = sum(closed for closed, frame in zip(result.closed_by, frames) if frame.kind != GOAWAY)
     return f"{by_us} connections were closed, and {ends} were counted" if by_us > ends else ""
 
 
 def guilty(server, state, reads, part):
-    """The first frame of the part that does it alone."""
+    """The first frame of the part that alone has the same effect."""
     for sent in of_part(part):
         if complaint(server, state, reads, f"#{FRAMES.index(sent)}", server.status()["VmRSS"]):
             return sent.name
@@ -84,7 +84,7 @@ def guilty(server, state, reads, part):
 
 @pytest.fixture(scope="module")
 def warm(server):
-    """The server, when it has had its first call, with what it takes then (KiB)."""
+    """The server after its first call, with its memory then (KiB)."""
     with Bystander(server):
         pass
     server.idle = server.status()["VmRSS"]
@@ -101,7 +101,7 @@ def test_every_frame_in_every_state(warm, state, reads):
 
 @pytest.mark.parametrize("state", [state for state in STATES if state.target is None and not state.once], ids=lambda state: state.name)
 def test_a_state_is_what_it_is_called(warm, state):
-    """Else the pairs would all be the same."""
+    """Otherwise, all pairs might be the same."""
     with Peer(warm.address, polite=False, **state.settings) as peer:
         stream = peer.next_stream()
         peer.send(state.before(stream))
@@ -116,7 +116,7 @@ def test_a_state_is_what_it_is_called(warm, state):
 
 
 def test_the_tables_are_complete():
-    """Each type that HTTP/2 and its extensions have, in every state; and no name twice."""
+    """Each type of frame of HTTP/2 and its extensions, in every state; and no name twice."""
     kinds = {frame.kind for frame in FRAMES}
     assert kinds >= {*range(10), 0xA, 0xC, 0x10} and max(kinds) > 0x10
     for table in (FRAMES, STATES):

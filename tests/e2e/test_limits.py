@@ -1,4 +1,4 @@
-"""What a server allows: connections, descriptors, message sizes, memory. Beyond it says so, and goes on."""
+"""What a server allows: connections, descriptors, message sizes, memory. Beyond that it says so, and continues."""
 
 import signal
 import socket
@@ -27,7 +27,7 @@ def connect(server):
 
 @pytest.mark.skipif(SANITIZED, reason="UBSan opens a pipe to look at an object")
 def test_out_of_descriptors_it_is_not_deaf(tmp_path_factory):
-    """More connections than descriptors: those that are taken work, the others are told, and afterwards all is well."""
+    """More connections than descriptors: those that are accepted work, the others get an error, and afterwards all is well."""
     server = Server(tmp_path_factory.mktemp("server"), descriptors=100)
     try:
         old = server.stub.Quantize(quantize([1.0]), timeout=5)
@@ -52,7 +52,7 @@ def test_the_soft_limit_of_descriptors_is_raised(server):
 
 
 def test_one_peer_does_not_lock_out_others(start):
-    """All places are taken from one address: another one gets in, in the place of an idle connection."""
+    """One address has taken all places: another one gets in, in the place of an idle connection."""
     server = start("--max_connections=20", "--event_loops=2")
     port = int(server.address.rsplit(":", 1)[1])
     greedy = [socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0), timeout=5) for _ in range(40)]
@@ -65,7 +65,7 @@ def test_one_peer_does_not_lock_out_others(start):
 
 
 def test_a_message_over_the_limit_is_refused_at_its_length(start):
-    """Unary and in a stream: refused by name before its bytes are here, counted, and the connection goes on."""
+    """Unary and in a stream: refused by name before its bytes arrive, and counted; the connection goes on."""
     server = start("--max_message_bytes=1000000")
     with Peer(server.address) as peer:
         for method in ("DynamicQuantize", "Stream"):
@@ -86,7 +86,7 @@ def test_a_message_over_the_limit_is_refused_at_its_length(start):
 
 
 def test_values_are_decoded_under_a_permit(start):
-    """A byte of the wire becomes eight and more: where that is over the budget it is refused before it is done."""
+    """A byte on the wire can become eight and more: if that exceeds the budget, the request is refused before decoding."""
     server = start("--memory_budget_bytes=100000000", "--max_message_bytes=20000000")
     x = pb.DynamicQuantizeRequest().x
     x.data_type = 6
@@ -110,7 +110,7 @@ def test_out_of_memory_ends_a_call_not_the_process(tmp_path_factory):
         request = pb.DequantizeRequest(
             x=dict(data_type=2, shape=[200 * MIB], raw_data=bytes(200 * MIB)), scale=tensor(1.0), output_type=1
         )
-        for _ in range(3):  # of a Stream: a call's response is made as it is sent, and fits
+        for _ in range(3):  # for a Stream: a call's response is made while it is sent, and would fit
             answer = next(server.stub.Stream(iter([pb.StreamRequest(id=1, dequantize=request)]), timeout=60))
             assert answer.error.code == grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], answer.error
         assert server.stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
@@ -127,7 +127,7 @@ def test_other_signals_do_not_end_it(start, number):
 
 
 def test_clients_may_ping_as_often_as_they_like(start):
-    """What gRPC's own server answers with "too many pings"."""
+    """gRPC's own server answers this with "too many pings"."""
     server = start()
     options = [("grpc.keepalive_time_ms", 1000), ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0)]
     channel = grpc.insecure_channel(server.address, options=[*options, ("grpc.use_local_subchannel_pool", 1)])
@@ -164,7 +164,7 @@ def test_who_says_nothing_is_let_go(start):
 
 
 def test_a_dead_servers_socket_is_replaced(start, tmp_path):
-    """tests/server/net/listen_test.cc has those that are not."""
+    """tests/server/net/listen_test.cc has addresses that cannot be used."""
     path = tmp_path / "quantd.sock"
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(path))
@@ -176,7 +176,7 @@ def test_a_dead_servers_socket_is_replaced(start, tmp_path):
 
 
 def test_livez_asks_the_grpc_port_itself(start):
-    """When the process stands still, so does its port; and a port that answers is alive whatever else is."""
+    """When the process stands still, so does its port; a port that answers is alive, whatever else happens."""
     server = start()
     for _ in range(3):
         assert server.get("/livez")[0] == 200
@@ -193,8 +193,8 @@ def test_livez_asks_the_grpc_port_itself(start):
     ],
 )
 def test_a_service_takes_no_more_than_a_name(server, path):
-    """What is decoded becomes larger: 34 Watches of 60 MiB, which need no token, ended a server of 2 GiB; a GetParameters of 50 MiB
-    took 1.6 GiB."""
+    """Messages become larger when they are decoded: 34 Watches of 60 MiB, which need no token, ended a server of 2 GiB; a
+    GetParameters of  50 MiB took 1.6 GiB."""
     with Peer(server.address) as peer:
         stream = peer.next_stream()
         peer.send(frame(HEADERS, END_HEADERS, stream, request_headers(path=f"/{path}")))

@@ -1,4 +1,4 @@
-"""What the server says on stderr: which lines, how many of them, and that no reader of it can stop the server."""
+"""The server's lines on stderr: which lines, how many of them, and that no reader can stop the server."""
 
 import ctypes
 import fcntl
@@ -21,7 +21,7 @@ SECRET = 123456.75
 
 
 def bad(stub, metadata=()):
-    """A call that fails: more scales than it takes; they and x hold what must not be in any log."""
+    """A call that fails: more scales than it may have; the values of scales and x must not be in any log."""
     call = stub.Quantize.future(quantize([SECRET], scale=[0.5, SECRET, SECRET]), timeout=10, metadata=metadata)
     assert call.exception().code() == grpc.StatusCode.INVALID_ARGUMENT
 
@@ -43,10 +43,10 @@ def test_a_failed_call_has_a_line_without_its_contents(start):
     items = [pb.StreamRequest(id=1, quantize=quantize([SECRET], scale=[SECRET, SECRET]))]
     list(server.stub.Stream(iter(items), timeout=10))
     first(server, "item=true")
-    # An element's value, in the error that its client gets.
+    # The value of an element, in the error that its client gets.
     wild = pb.DynamicQuantizeRequest(x=tensor([SECRET, np.inf]))
     assert server.stub.DynamicQuantize.future(wild, timeout=10).exception() is not None
-    # What is no message has no field.
+    # If the message cannot be parsed, there is no field.
     server.channel().unary_unary("/quantd.v1.QuantizationService/Dequantize").future(b"\xff", timeout=10).exception()
     assert re.search(r' error="the message is truncated or not a [^"]+DequantizeRequest"$', first(server, "method=Dequantize"))
     wait_for(lambda: len(lines(server, "call failed")) == 4, 20, "a line for each")
@@ -111,12 +111,12 @@ def test_ten_thousand_bad_requests_are_a_few_lines(start):
     left_out = sum(int(found[1]) for found in re.finditer(r" more like it left_out=(\d+)", server.log()))
     written = [line for line in failed if "more like it" not in line]
     assert len(written) + left_out == count
-    # Ten lines in ten seconds; and one that says how many more.
+    # Ten lines in ten seconds, and one with the number of the others.
     assert len(failed) <= 400 and left_out > count / 2
 
 
 def test_headers_of_others_stay_in_their_line(start):
-    """Newlines never come as far as here: nghttp2 takes no such header. Escape codes, quotes and bytes beyond ASCII do, or not."""
+    """Newlines never get this far: nghttp2 refuses such a header. Escape codes, quotes and bytes beyond ASCII do, or may not."""
     server = start()
     for value in ["a\nb", "a\x1b[31mb", 'x" level="error', "\xff\xfe", "y" * 8000, "z" * (1 << 20)]:
         with Peer(server.address) as peer:
@@ -194,7 +194,7 @@ def test_the_drain_says_what_became_of_the_calls(start):
     wait_for(lambda: server.metrics()["quantd_calls"] == 1, 20, "the call is there")
     assert server.metrics()["quantd_draining"] == 0
     assert server.stop(30) == 0
-    # It was told why, but did not finish by itself.
+    # It was told the reason, but did not end by itself.
     assert re.search(r" drained connections=\d+ calls=1 calls_finished=0 calls_cut=1 seconds=", first(server, "drained"))
     upload = start("--drain_seconds=0.2")
     half = Peer(upload.address)
@@ -210,7 +210,7 @@ def test_the_drain_says_what_became_of_the_calls(start):
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL])
 def test_a_crash_leaves_a_stack_and_its_own_exit_status(start, form, number, tmp_path):
     server = start(f"--log_format={form}", "--simd=scalar", f"--shared_memory_dir={tmp_path}")  # with the guard's handler for SIGBUS
-    # To the main thread: a process's signal may go to a thread that is just being started, whose stack is two frames of libc.
+    # To the main thread: a process's signal may go to a thread that is just starting, whose stack is two frames of libc.
     assert ctypes.CDLL(None).tgkill(server.process.pid, server.process.pid, number) == 0
     assert server.process.wait(20) == -number
     lines = server.log().splitlines()
@@ -243,7 +243,7 @@ class Unread:
         self.ready = json.loads(ready.read_text())
 
     def shrink(self):
-        """A page of it is soon full."""
+        """A pipe of one page is soon full."""
         fcntl.fcntl(self.reader, 1031, 4096)  # F_SETPIPE_SZ
 
     def end(self):
@@ -264,7 +264,7 @@ def test_a_log_that_nobody_takes_stops_nothing(tmp_path, close, crash):
         channel = grpc.insecure_channel(server.ready["grpc"][0])
         stub = pb_grpc.QuantizationServiceStub(channel)
         for i in range(200):
-            # Each reason, and each method that is made up, has lines of its own.
+            # Each reason has lines of its own, and so has each unknown method.
             channel.unary_unary(f"/made/Up{i}").future(b"", timeout=10).exception()
             bad(stub)
             assert stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"

@@ -1,4 +1,4 @@
-"""Resident memory: small when idle, and given back after a burst."""
+"""Resident memory: small when idle, and returned after a burst."""
 
 import threading
 import time
@@ -27,14 +27,14 @@ def test_memory_after_a_burst_is_given_back(start):
     busy = server.resident_bytes()
     limit = 2 * idle + 64 * MIB
     wait_for(lambda: server.resident_bytes() < limit, 10, f"{busy / MIB:.0f} MiB fall below {limit / MIB:.0f} MiB")
-    # What the gauge calls kept is part of what is resident, and small again.
+    # What the gauge calls kept is part of the resident memory, and small again.
     metrics = server.metrics()
     assert 0 <= metrics["quantd_pool_bytes"] <= metrics["process_resident_memory_bytes"]
     print(f"idle {idle / MIB:.1f} MiB, busy {busy / MIB:.1f} MiB, after {server.resident_bytes() / MIB:.1f} MiB")
 
 
 def test_memory_does_not_grow(server):
-    """Rounds of mixed requests: the last rounds need what the first ones did."""
+    """Rounds of mixed requests: the last rounds need as much memory as the first ones."""
     requests = [pb.DynamicQuantizeRequest(x=tensor(np.ones(n, np.float32))) for n in (0, 1, 1000, 30_000, 300_000)]
 
     def one_round():
@@ -50,8 +50,8 @@ def test_memory_does_not_grow(server):
 
 
 def test_peak_memory_is_bounded_by_the_flags(start):
-    """Many clients upload at once ten times what the budget allows: memory stays in its bounds, whoever is cut off is told
-    to come back, and the server answers the next request."""
+    """Many clients upload ten times the budget at once: memory stays bounded, clients that are refused are told to come
+    back, and the server answers the next request."""
     budget = 60_000_000
     server = start(f"--memory_budget_bytes={budget}", "--max_queued_requests=1000")
     limit = server.resident_bytes() + 2 * budget + 64 * MIB
@@ -80,7 +80,7 @@ def test_peak_memory_is_bounded_by_the_flags(start):
 
 
 def test_a_header_alone_allocates_nothing(server):
-    """A shape of 2^40 elements without bytes is refused, quickly and in place."""
+    """A shape of 2^40 elements without bytes is refused quickly, without memory for it."""
     before = server.resident_bytes()
     for _ in range(50):
         begin = time.monotonic()
@@ -92,7 +92,7 @@ def test_a_header_alone_allocates_nothing(server):
 
 
 def test_a_compressed_message_over_the_limit_is_refused_before_it_is_large(server):
-    """80 MiB of zeros arrive as 80 KiB: gzip says so at its end, and deflate is stopped at the limit."""
+    """80 MiB of zeros arrive as 80 KiB: gzip has the size at its end, and deflate is stopped at the limit."""
     limit = 64 * MIB
     request = pb.DynamicQuantizeRequest(x=tensor(np.zeros(20 * MIB, np.float32)))
     before = server.resident_bytes()

@@ -1,5 +1,5 @@
 """Servers with a memory limit of 256 MiB, 1 GiB and 4 GiB, under ordinary and under hostile load: the peak stays below the limit
-and below the sum of deploy/OPERATIONS.md's table, and what was taken is given back within ten seconds."""
+and below the sum of deploy/OPERATIONS.md's table, and memory is returned within ten seconds."""
 
 import os
 import struct
@@ -17,12 +17,12 @@ from support import pb, rounds, tensor, wait_for
 MIB = 1 << 20
 LIMITS = [256 * MIB, 1024 * MIB, 4096 * MIB]
 SECONDS = 2.5
-# What stays resident of what a burst took: 8 MiB that are always kept, pages in part use, stacks, pages of the program.
+# What stays resident after a burst: 8 MiB that are always kept, partly used pages, stacks, pages of the program.
 LEFT = 40 * MIB
 
 
 def shares(limit, threads, loops, connections, calls):
-    """The table of deploy/OPERATIONS.md: what is there when idle, for requests, for receiving."""
+    """The table of deploy/OPERATIONS.md: memory when idle, for requests, and for receiving."""
     idle = 24 * MIB + (2 * threads + loops) * (192 << 10) + connections * (28 << 10) + calls * (10 << 10) + limit // 16
     requests = (limit - idle) // 16 * 9
     return idle, requests, limit - idle - requests
@@ -35,7 +35,8 @@ def configuration(server):
 
 @pytest.fixture(params=LIMITS, ids=lambda limit: f"{limit // MIB} MiB")
 def limited(request, start):
-    """A server with that limit, by a cgroup if one can be made; else by the flags that say what the limit would have."""
+    """A server with that limit, by a cgroup if one can be made; otherwise by flags with the values that the limit would
+    give."""
     limit = request.param
     connections = min(max(limit >> 19, 64), 1024)
     cpus = len(os.sched_getaffinity(0))
@@ -89,7 +90,7 @@ def dynamic(size):
 
 
 def test_ordinary_load(limited):
-    """Eight clients with calls of 1, 4 and 16 MiB, two at a time each, and one with the largest message that there may be."""
+    """Eight clients with calls of 1, 4 and 16 MiB, two at a time each, and one with the largest possible message."""
     server, limit = limited
     idle = idle_memory(server)
     requests = [dynamic(size * MIB) for size in (1, 4, 16)]
@@ -111,7 +112,7 @@ def test_ordinary_load(limited):
 
 
 def test_hostile_load(limited):
-    """As much as connections may do: lengths without bytes, uploads that drip, answers that nobody reads. Others go on."""
+    """The most that connections can do: lengths without bytes, slow uploads, unread answers. Other clients are served."""
     server, limit = limited
     idle = idle_memory(server)
     largest = int(configuration(server)["max_message_bytes"])
@@ -120,8 +121,8 @@ def test_hostile_load(limited):
     end = time.monotonic() + SECONDS
 
     def first_windows():
-        """As much of each message as may be sent unasked, of a message of which nothing more will come. Not at once: they
-        would keep the other attacks out."""
+        """As much of each message as may be sent at first; nothing more of it follows. Not all at once: otherwise the other
+        attacks would find no place."""
         time.sleep(SECONDS / 2)
         with Peer(server.address) as peer:
             peer.until(SETTINGS)

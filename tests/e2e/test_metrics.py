@@ -22,7 +22,7 @@ GOLDEN = ROOT / "tests" / "golden" / "metrics.txt"
 
 
 def names_and_labels(page):
-    """HELP and TYPE lines and the samples without their numbers; what a build or machine decides is a word."""
+    """HELP and TYPE lines and the samples without their numbers; values that depend on build or machine are words."""
     lines = []
     for line in page.splitlines():
         if not line.startswith("#"):
@@ -90,7 +90,7 @@ def test_what_is_counted(start):
 
 
 def test_a_stream_that_waits_for_its_client_is_not_a_queue(start):
-    """The clock of an item runs from its own first bytes: what lies between two items is the client's time."""
+    """The clock of an item starts with its own first bytes: the time between two items is the client's."""
     server = start()
 
     def items():
@@ -103,7 +103,7 @@ def test_a_stream_that_waits_for_its_client_is_not_a_queue(start):
     waited = time.monotonic() - begin
     now = server.metrics()
     assert now["quantd_queue_seconds_count"] == 4
-    # Three pauses of a client are 1.5 s; a busy machine may well add a wait of its own.
+    # Three pauses of the client take 1.5 s; on a busy machine there may be other waiting.
     assert now["quantd_queue_seconds_sum"] < waited / 4
 
 
@@ -128,7 +128,7 @@ def test_the_page_says_that_a_drain_has_begun(start):
 
 
 def test_gauges_show_what_is_there_and_go_back(start):
-    """Answers that nobody reads, a call that waits behind them, an upload that stands still: each is seen, and then gone."""
+    """Unread answers, a call that waits behind them, an upload that stands still: each is counted, and later gone."""
     server = start("--memory_budget_bytes=20000000", "--stall_timeout=60", "--queue_timeout=60")
     names = ["calls", "connections", "inflight_requests", "inflight_bytes", "receiving_bytes", "queued_requests"]
 
@@ -163,13 +163,13 @@ def test_gauges_show_what_is_there_and_go_back(start):
 
 
 def test_the_queue_is_what_clients_wait_for(start):
-    """48 calls of 4 MiB in flight: what they wait for beyond the kernel is in quantd_queue_seconds, not beside it."""
+    """48 calls of 4 MiB in flight: the time that they wait, except in the kernel, is in quantd_queue_seconds."""
     server = start()
     payload = pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, 1 << 20, dtype=np.float32))).SerializeToString()
     seen, all_open = [], threading.Barrier(48)
 
     def call():
-        """Waits from its first byte to the last one of its answer."""
+        """The time from its first byte to the last one of its answer."""
         with Peer(server.address, timeout=120, window=1 << 24) as peer:
             all_open.wait()
             begin = time.monotonic()
@@ -188,7 +188,7 @@ def test_the_queue_is_what_clients_wait_for(start):
     now = server.metrics()
     queue, clients = now["quantd_queue_seconds_sum"], sum(seen)
     assert now["quantd_queue_seconds_count"] == 48
-    # The rest is the kernel, and the answer on its way to 48 threads of one interpreter.
+    # The rest is the kernel, and sending answers to 48 threads of one interpreter.
     assert 0.3 * clients < queue < 1.02 * clients
     kernel = now['quantd_kernel_seconds_sum{operation="dynamic_quantize"}']
     assert kernel <= now["quantd_busy_core_seconds_total"] <= now["quantd_cores"] * kernel + 0.001

@@ -1,4 +1,4 @@
-"""What systemd hears from the server (Type=notify, WatchdogSec), over a socket of our own."""
+"""What systemd receives from the server (Type=notify, WatchdogSec), over a socket of the test."""
 
 import os
 import socket
@@ -8,14 +8,14 @@ import pytest
 
 
 class Manager:
-    """The end of NOTIFY_SOCKET that listens."""
+    """The listening end of NOTIFY_SOCKET."""
 
     def __init__(self, name):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind("\0" + name[1:] if name.startswith("@") else name)
 
     def hear(self, timeout):
-        """The next message as {name: value}; None when none comes in time."""
+        """The next message as {name: value}; None if none arrives in time."""
         self.socket.settimeout(timeout)
         try:
             return dict(line.split("=", 1) for line in self.socket.recv(65536).decode().splitlines())
@@ -24,7 +24,7 @@ class Manager:
 
 
 def until(manager, name, patience=30):
-    """The first message with this name, and how many came before it."""
+    """The first message with this name, and the number of messages before it."""
     end = time.monotonic() + patience
     for before in range(100_000):
         message = manager.hear(max(end - time.monotonic(), 0.001))
@@ -57,7 +57,7 @@ def test_the_watchdog_hears_nothing_from_a_port_that_is_dead(start, tmp_path):
     listen = tmp_path / "socket"
     server = start(listen=(f"unix:{listen}",), environment=environment)
     until(manager, "WATCHDOG")
-    listen.rename(tmp_path / "elsewhere")  # who connects finds nobody
+    listen.rename(tmp_path / "elsewhere")  # nobody accepts connections
     end = time.monotonic() + 30
     while manager.hear(2) is not None:
         assert time.monotonic() < end, "a dead port is still said to live"
@@ -84,7 +84,7 @@ def test_a_manager_that_cannot_be_told_is_one_line_and_no_reason_not_to_serve(st
         time.sleep(0.01)
     assert server.get("/readyz")[0] == 200
     assert server.stop() == 0
-    # A socket that is not there is said when it is ready and when it stops; what makes no sense, once.
+    # A missing socket is reported when the server is ready and when it stops; invalid variables once.
     assert server.log().count("NOTIFY_SOCKET" if "WATCHDOG_USEC" not in environment else "WATCHDOG_USEC") in (1, 2)
 
 
@@ -97,5 +97,5 @@ def test_a_manager_that_stops_reading_does_not_hold_the_server_up(start, tmp_pat
         assert time.monotonic() < end, "its queue never filled"
         time.sleep(0.05)
     assert server.stop(30) == 0
-    assert server.log().count("nobody reads it") <= 2  # once for the watchdog, once for the end
+    assert server.log().count("nobody reads it") <= 2  # one for the watchdog, one for the end
     assert manager.hear(1)["READY"] == "1"

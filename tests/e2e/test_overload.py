@@ -1,4 +1,4 @@
-"""More than the server can do, and clients that do not take or do not send what they began: the others go on, in turn."""
+"""More load than the server can take, and clients that do not finish what they began: other clients are served, in turn."""
 
 import statistics
 import struct
@@ -22,7 +22,7 @@ def dynamic(elements):
 
 
 def test_tiny_answers_that_nobody_reads_hold_nobody_up(start):
-    """1,100 calls with a window of 0, more than requests may be in flight: permits come back all the same."""
+    """1,100 calls with a window of 0, more than requests may be in flight: all permits are still returned."""
     server = start("--stall_timeout=1")
     payload = dynamic(2).SerializeToString()
     with Bystander(server) as bystander:
@@ -39,7 +39,7 @@ def test_tiny_answers_that_nobody_reads_hold_nobody_up(start):
 
 
 def test_slow_readers_lose_their_answers_when_others_wait(start):
-    """They hold all of the memory; when somebody needs it they have had their time."""
+    """They hold all of the memory; when another call needs it, their time is over."""
     server = start("--memory_budget_bytes=20000000", "--stall_timeout=1")
     payload = dynamic(2 * MIB).SerializeToString()
     peers = [Peer(server.address, window=0) for _ in range(40)]
@@ -58,8 +58,8 @@ def test_slow_readers_lose_their_answers_when_others_wait(start):
 
 
 def test_who_is_full_for_longer_than_calls_may_wait_is_not_ready(start):
-    """Health's queries are answered meanwhile, and it is ready again when there is room."""
-    # Requests of one client come in side by side: what is full is not the memory for these.
+    """Health's queries are answered meanwhile, and the server is ready again when there is room."""
+    # Requests of one client arrive in parallel: the memory for receiving is not full.
     server = start("--memory_budget_bytes=20000000", "--receive_budget_bytes=100000000", "--stall_timeout=60", "--queue_timeout=1")
     payload = dynamic(2 * MIB).SerializeToString()
     peers = [Peer(server.address, window=0) for _ in range(12)]
@@ -91,14 +91,14 @@ def upload_somehow(peer, payload):
     try:
         peer.upload(payload)
     except (OSError, AssertionError):
-        pass  # the server has given it up, or the test is over
+        pass  # the server gave it up, or the test is over
 
 
 def test_calls_that_are_cancelled_while_they_wait_are_never_computed(start):
-    """And give their place in the queue back at once."""
+    """They also free their place in the queue at once."""
     server = start("--memory_budget_bytes=20000000", "--threads=1", "--max_queued_requests=100")
     holder = Peer(server.address, window=0)
-    holder.upload(dynamic(3 * MIB).SerializeToString())  # its answer is a sixth of the budget
+    holder.upload(dynamic(3 * MIB).SerializeToString())  # its answer takes a sixth of the budget
     wait_for(lambda: server.metrics()["quantd_kernel_seconds_count{operation=\"dynamic_quantize\"}"] == 1, 20, "it is computed")
     futures = [server.stub.DynamicQuantize.future(dynamic(3 * MIB), timeout=60) for _ in range(4)]
     wait_for(lambda: server.metrics()["quantd_queued_requests"] >= 1, 20, "others wait")
@@ -115,7 +115,7 @@ def test_calls_that_are_cancelled_while_they_wait_are_never_computed(start):
 
 
 def test_uploads_that_drip_keep_nobody_waiting(start):
-    """64 clients announce 50 MB each, of which 80 MB have room, and send a byte now and then."""
+    """64 clients announce 50 MB each, where 80 MB fit, and send a byte now and then."""
     server = start("--memory_budget_bytes=80000000")
     peers = [Peer(server.address) for _ in range(64)]
     for peer in peers:
@@ -147,7 +147,7 @@ def test_uploads_that_drip_keep_nobody_waiting(start):
 
 
 def test_ten_times_what_it_can_do(start):
-    """Short calls come through beside it, what is admitted is answered, the rest is told to come back."""
+    """Meanwhile short calls are answered, as are admitted ones; the rest is told to come back."""
     server = start("--memory_budget_bytes=100000000", "--max_queued_requests=30", "--queue_timeout=1")
     server.stub.DynamicQuantize(dynamic(2 * MIB), timeout=10)
     with Bystander(server) as bystander, Crowd(server.address, clients=60, calls=4, elements=2 * MIB) as crowd:
@@ -166,7 +166,7 @@ def test_many_cancelled_uploads_leave_nothing(start):
         for _ in range(1000):
             stream = peer.open()
             peer.send(frame(DATA, 0, stream, b"\x00" + struct.pack(">I", 10_000_000) + bytes(16000)) + frame(RST_STREAM, 0, stream, CANCEL))
-        # The connection is still good for a call.
+        # The connection can still be used for a call.
         assert peer.ended(peer.call(dynamic(2).SerializeToString())) is not None
     wait_for(lambda: server.metrics()["quantd_calls"] == 0, 10, "all calls are over")
     metrics = server.metrics()

@@ -1,5 +1,5 @@
-"""quantctl health beside a server with TLS, as in a container: without an address it trusts the certificate that the environment gives
-the server, and no other."""
+"""quantctl health for a server with TLS, as in a container: without an address it trusts the certificate that the environment names for the server,
+and no other."""
 
 import concurrent.futures
 import os
@@ -12,7 +12,7 @@ from support import health_pb2, health_pb2_grpc
 
 
 def certificate(folder, name, host="service.example", days="30"):
-    """A self-signed certificate for a name that nobody connects to: paths of the certificate and of its key."""
+    """A self-signed certificate for a name that no client uses: paths of the certificate and of its key."""
     key, cert = folder / f"{name}.key", folder / f"{name}.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", days, "-subj", f"/CN={host}"]
     subprocess.run([*command, "-keyout", key, "-out", cert], check=True, capture_output=True)
@@ -63,7 +63,7 @@ def ask(monkeypatch, port, cert=None, key=None, *arguments, **environment):
 def test_its_own_certificate_is_trusted_whatever_name_it_has(tls_server, files, monkeypatch):
     port = tls_server()
     assert ask(monkeypatch, port, *files["own"]) == (0, "SERVING\n", "")
-    # A proxy is for other machines.
+    # A proxy is for other machines only.
     assert ask(monkeypatch, port, *files["own"], https_proxy="http://127.0.0.1:1", http_proxy="http://127.0.0.1:1")[0] == 0
 
 
@@ -73,7 +73,7 @@ def test_another_certificate_is_not(tls_server, files, monkeypatch):
 
 
 def test_one_that_has_other_bytes_before_and_after_it_is(tls_server, files, monkeypatch, tmp_path):
-    """A chain: the server's own comes first."""
+    """A chain: the server's own certificate comes first."""
     chain = tmp_path / "chain.pem"
     chain.write_text("a comment\r\n" + files["own"][0].read_text().replace("\n", "\r\n") + files["other"][0].read_text())
     assert ask(monkeypatch, tls_server(), chain, files["own"][1])[0] == 0
@@ -95,7 +95,7 @@ def test_plain_and_tls_do_not_speak(server, tls_server, files, monkeypatch):
 
 @pytest.mark.parametrize("mutual", [False, True])
 def test_beside_quantd_itself(start, files, monkeypatch, tmp_path, mutual):
-    """Which wants tokens as well; health needs none."""
+    """The server also requires tokens; health needs none."""
     tokens = tmp_path / "tokens"
     tokens.write_text("some-token")
     cert, key = files["own"]
@@ -107,7 +107,7 @@ def test_beside_quantd_itself(start, files, monkeypatch, tmp_path, mutual):
 
 
 def test_the_servers_tokens_are_not_read(server, monkeypatch, tmp_path):
-    """Health needs none, and the file may be the server's alone."""
+    """Health needs no token, and the file may be readable for the server only."""
     port = server.address.rsplit(":", 1)[1]
     assert ask(monkeypatch, port, QUANTD_AUTH_TOKEN_FILE=tmp_path / "none") == (0, "SERVING\n", "")
     for text in ("", "two words"):
@@ -121,7 +121,7 @@ def test_unix_sockets_are_plain_beside_tls(start, files, monkeypatch, tmp_path):
 
 
 def test_with_an_authority_or_an_address_it_is_a_client_like_others(tls_server, files, monkeypatch):
-    """The name is wrong then, for 127.0.0.1."""
+    """Its name does not match 127.0.0.1."""
     port = tls_server()
     assert ask(monkeypatch, port, *files["own"], QUANTD_TLS_CA=files["own"][0])[0] == 1
     assert ask(monkeypatch, port, *files["own"], f"--address=127.0.0.1:{port}")[0] == 1

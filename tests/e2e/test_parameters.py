@@ -1,4 +1,4 @@
-"""Stored parameters over the wire: what is stored, what it is called, and requests that name it."""
+"""Stored parameters over the wire: what is stored, its reference, and requests that name it."""
 
 import random
 
@@ -231,7 +231,7 @@ def test_bytes_that_are_no_message(server):
         call = server.channel().unary_unary("/quantd.v1.ParametersService/" + method)
         for message in (b"\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x12\x05\x0a", b"\x0b"):
             assert code_of(call, message)[0] == "INVALID_ARGUMENT", (method, message)
-    # A name that is no UTF-8 is refused, and is nobody's line in the log but ours.
+    # A name that is not UTF-8 is refused, and cannot forge a line of the log.
     call = server.channel().unary_unary("/quantd.v1.QuantizationService/Quantize")
     assert code_of(call, b"\x82\x01\x02\xff\xfe")[0] == "INVALID_ARGUMENT"
     assert "libprotobuf" not in server.log()
@@ -240,7 +240,7 @@ def test_bytes_that_are_no_message(server):
 def test_the_largest_set_and_larger_ones(server, folder):
     limit = 16 << 20
     n = (limit - 200) // 4
-    # Along an axis, and far too many for a plan of it: checked when it is used.
+    # Along an axis, and far too many for any x: found when the set is used.
     reference = put(server, "large", quantize_set(np.full(n, 0.5, np.float32), axis=0), timeout=60)
     assert file_of(folder, reference).stat().st_size <= limit
     answer = stub_of(server).GetParameters(pp.GetParametersRequest(reference=reference), timeout=60)

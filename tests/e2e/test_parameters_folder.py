@@ -1,4 +1,4 @@
-"""The folder of stored parameters: replicas that share it, volumes that can't be written, and what else may lie there."""
+"""The folder of stored parameters: replicas that share it, volumes that are read-only, and foreign files in it."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ import pytest
 from sets import UNIT, X, check_file, code_of, embeddings_set, file_of, put, quantize_set, stub_of
 from support import parameters_pb2 as pp, pb, wait_for
 
-# As nobody, who may not write what root owns.
+# As user nobody, who must not write root's files.
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
 
@@ -38,7 +38,7 @@ def test_replicas_see_each_others_sets(start, folder):
     second = put(two, "shared", quantize_set(0.25))
     assert code_of(one.stub.Quantize, pb.QuantizeRequest(x=X, parameters="shared"))[0] == "INVALID_ARGUMENT"
     assert use(one, second).y != use(one, reference).y
-    # What one has in memory it goes on having; the other, which has not, says so.
+    # A server keeps a set that it has in memory; the other one does not have it, and says so.
     file_of(folder, reference).unlink()
     assert use(two, reference).parameters == reference
     three = start(f"--parameters_dir={folder}")
@@ -48,9 +48,9 @@ def test_replicas_see_each_others_sets(start, folder):
 
 
 def test_files_that_change_under_many_readers(start, folder):
-    """64 threads use sets whose files vanish, are cut, replaced and have bits turned: the right answer, or NOT_FOUND."""
+    """64 threads use sets whose files vanish, are cut, replaced and have bits flipped: the right answer, or NOT_FOUND."""
     server, writer = start(f"--parameters_dir={folder}"), start(f"--parameters_dir={folder}")
-    # More than fit into memory, so that files are read again and again.
+    # More than fit into memory, so that files are read repeatedly.
     sets = [quantize_set(np.full(1 << 20, 0.5 * (1 + i), np.float32), axis=0) for i in range(24)]
     references = [put(writer, f"s{i}", each, timeout=60) for i, each in enumerate(sets)]
     good = [file_of(folder, each).read_bytes() for each in references]
@@ -74,7 +74,7 @@ def test_files_that_change_under_many_readers(start, folder):
                     counts["good"] += 1
             except grpc.RpcError as error:
                 code = error.code().name
-                # The large ones have a scale that does not go with x; and too many at a time are for later.
+                # The scale of the large ones does not match x; and too many at a time are refused for now.
                 if code == "INVALID_ARGUMENT" and "scale" in error.details() or code == "UNAVAILABLE":
                     continue
                 if code != "NOT_FOUND":
@@ -105,16 +105,17 @@ def test_files_that_change_under_many_readers(start, folder):
         thread.join(60)
     assert not wrong, wrong[:3]
     assert counts["good"] > 100, counts
-    # Put mends what is broken.
+    # Put repairs broken files.
     for i, each in enumerate(references):
         assert put(writer, f"s{i}", sets[i], timeout=60) == each
         assert file_of(folder, each).read_bytes() == good[i]
-    # 64 MiB of sets, and as much again while they are used and read.
+    # 64 MiB of sets, and as much again for sets in use and being read.
     assert server.status()["VmHWM"] < 600 << 10
 
 
 def test_what_is_no_set(start, folder, tmp_path):
-    """One that protobuf would write otherwise, a pipe, and a link that leads out; tests/server/stored_parameters has the others."""
+    """A set with other bytes than protobuf would write, a pipe, and a link to outside; tests/server/stored_parameters has the
+    others."""
     server = start(f"--parameters_dir={folder}")
     data = quantize_set(0.5).SerializeToString()
     not_canonical = data + b"\xf8\x07\x01"
@@ -129,11 +130,11 @@ def test_what_is_no_set(start, folder, tmp_path):
         code, text = code_of(server.stub.Quantize, pb.QuantizeRequest(x=X, parameters=f"odd@sha256:{digest}"))
         assert code == "NOT_FOUND", (digest, code, text)
     assert wait_for(lambda: "bad file of parameters" in server.log() and files[1].name in server.log(), 5, "a line in the log")
-    # A set of that name takes the place of what is in its way.
+    # A set with that name replaces the file that is there.
     assert put(server, "odd", quantize_set(0.5)) == f"odd@sha256:{digests[2]}"
     check_file(folder, f"odd@sha256:{digests[2]}")
     assert outside.read_bytes() == data
-    # Other names are nobody's sets.
+    # Files with other names are ignored.
     (folder / f"A@{digests[0]}.quantd").write_bytes(data)
     listed = stub_of(server).ListParameters(pp.ListParametersRequest(), timeout=10).references
     assert all(each.startswith("odd@sha256:") for each in listed)
@@ -197,7 +198,7 @@ def test_a_folder_that_may_not_be_written(start, tmp_path_factory):
         assert use(server, reference).parameters == reference
         code, text = code_of(stub_of(server).PutParameters, pp.PutParametersRequest(name="a", parameters=quantize_set()))
         assert code == "FAILED_PRECONDITION" and "--parameters_dir" in text
-        # What is there need not be written.
+        # A set that is already there need not be written.
         assert put(server, "fixed", quantize_set(0.5)) == reference
     finally:
         assert server.stop() == 0
@@ -222,7 +223,7 @@ def test_five_thousand_sets(start, folder):
 
 
 def test_killed_while_it_stores(start, folder):
-    """A server that is killed in the middle leaves whole sets, and nothing else that has a set's name."""
+    """A server that is killed in the middle leaves whole sets, and nothing else with a set's name."""
     parameters = [quantize_set(np.full(200_000 + i, 0.5, np.float32), axis=0) for i in range(40)]
     for round_ in range(6):
         server = start(f"--parameters_dir={folder}")
@@ -240,7 +241,7 @@ def test_killed_while_it_stores(start, folder):
             path.unlink()
     left = [path for path in folder.iterdir()]
     assert all(path.name.endswith(".quantd-new") for path in left)
-    # Old ones go with the next start.
+    # The next start removes old ones.
     for path in left:
         os.utime(path, (1, 1))
     server = start(f"--parameters_dir={folder}")
@@ -264,7 +265,7 @@ int fsync(int file) { for (;;) pause(); }
 
 
 def test_a_volume_that_hangs_does_not_hold_the_end(start, folder, tmp_path):
-    """Neither calls that have been given up nor the thread that waits for the disk keep the process from ending."""
+    """Neither calls that were given up nor the thread that waits for the disk delay the end of the process."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang-19")
     if compiler is None:
         pytest.skip("no C compiler here")

@@ -1,5 +1,5 @@
-"""What gRPC's documents say that a server does, where no other test says it; and that the table of server/transport/README.md names tests that
-there are."""
+"""What gRPC's documents say about a server, where no other test covers it; and that the tests exist which the table of server/transport/README.md
+names."""
 
 import re
 import struct
@@ -18,7 +18,7 @@ CANCELED = 'grpc_server_handled_total{grpc_type="%s",grpc_service="quantd.v1.Qua
 
 
 def answer(peer, headers):
-    """A call of these headers: its answer's headers, trailers among them, and DATA; None: it was reset."""
+    """Makes a call with these headers. Its answer's headers, including trailers, and DATA; None: it was reset."""
     stream = peer.next_stream()
     peer.send(frame(HEADERS, END_HEADERS, stream, headers) + frame(DATA, END_STREAM, stream, message(REQUEST)))
     data = peer.ended(stream)
@@ -44,14 +44,14 @@ def test_headers_that_a_call_may_have(peer, extra):
 
 
 def test_values_that_are_no_ascii_are_no_error(peer):
-    """White space around them, and bytes that HTTP lets be in a field and gRPC does not."""
+    """White space around them, and bytes that HTTP allows in a field and gRPC does not."""
     extra = literal("a", b"caf\xc3\xa9") + literal("b", b"\xff\xfe\t\x80") + literal("x-request-id", b"\xe9t\xe9") + literal("c", b"  in between ")
     headers, _ = answer(peer, request_headers("Quantize") + extra)
     assert headers["grpc-status"] == "0"
 
 
 def test_headers_that_a_call_may_lack(peer):
-    """In place of :authority there may be host, as HTTP/1.1 has it; without any of them the stream is reset."""
+    """Instead of :authority there may be host, as in HTTP/1.1; without either of them the stream is reset."""
     fields = [(":method", "POST"), (":scheme", "http"), (":path", "/quantd.v1.QuantizationService/Quantize"), ("content-type", "application/grpc")]
     block = b"".join(literal(*field) for field in fields)
     headers, _ = answer(peer, block + literal("host", "a"))
@@ -68,7 +68,7 @@ def test_paths_are_exact(peer, path):
     stream = peer.next_stream()
     peer.send(frame(HEADERS, END_HEADERS | END_STREAM, stream, request_headers(path=path)))
     peer.ended(stream)
-    # What is no path at all is HTTP/2's matter.
+    # An invalid path is an error of HTTP/2.
     assert peer.headers.get(stream, {}).get("grpc-status") == "12" or (not path.startswith("/") and not peer.over[stream])
 
 
@@ -85,7 +85,7 @@ def test_headers_in_many_frames(peer):
 
 
 def test_the_end_of_a_request(peer):
-    """With the last DATA, with an empty one, or with trailers."""
+    """With the last DATA frame, with an empty one, or with trailers."""
     for last in (frame(DATA, END_STREAM, 0), frame(HEADERS, END_HEADERS | END_STREAM, 0, literal("a", "b"))):
         stream = peer.next_stream()
         last = last[:5] + struct.pack(">I", stream) + last[9:]
@@ -187,7 +187,7 @@ def test_a_goaway_names_the_last_call_that_is_answered(start):
 
 
 def test_disabling_compression_wins(start):
-    """Whatever the server and the client can do: a message that is not to be compressed is not."""
+    """Whatever server and client support, a message that must not be compressed is not."""
     server = start("--compress_answers=gzip")
     x = tensor([0.0] * 100_000)
     with Peer(server.address, window=1 << 30) as connection:
@@ -199,7 +199,7 @@ def test_disabling_compression_wins(start):
 
 
 def named_tests():
-    """(file, test) for every test that the table of server/transport/README.md names."""
+    """(file, test) for every test in the table of server/transport/README.md."""
     text = (ROOT / "server" / "transport" / "README.md").read_text()
     rows = text[text.index("## What gRPC's documents say") :].split("\n")
     for row in rows:

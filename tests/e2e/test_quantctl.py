@@ -1,4 +1,5 @@
-"""quantctl's results: every type there and back, here and on a server with the same bytes, errors and exit codes."""
+"""quantctl's results: every type there and back, in process and on a server with the same bytes; errors and exit
+codes."""
 
 import json
 import random
@@ -15,7 +16,8 @@ BLOCKS = "mxfp8 mxfp8e5m2 mxfp6e2m3 mxfp6e3m2 mxfp4 mxint8 nvfp4".split()
 
 @pytest.fixture
 def ctl(server, tmp_path, monkeypatch):
-    """ctl(*arguments): runs quantctl in a folder of its own; the JSON document, or the text. Here unless remote=True."""
+    """ctl(*arguments): runs quantctl in a folder of its own; the JSON document, or the text. In process unless
+    remote=True."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments, code=0, remote=False):
@@ -71,7 +73,7 @@ def test_every_type_comes_back(ctl, kind, output):
     back = np.load("back.npy")
     assert back.shape == x.shape and back.dtype == np.float32
     error = report["quantization_error"]
-    # The report is in double, the file in FLOAT: they differ by its rounding.
+    # The report is computed in double, the file in FLOAT: they differ by rounding.
     rounding = float(np.abs(back).max()) * 2**-24
     difference = x.astype(float) - back
     assert np.sqrt(np.square(difference).mean()) == pytest.approx(np.sqrt(error["mean_squared_error"]), abs=rounding)
@@ -140,7 +142,7 @@ def test_a_scale_that_its_type_cannot_hold_is_refused(ctl, kind, remote):
 
 
 def test_a_tensor_over_the_servers_limit(start, ctl):
-    """quantd::client cuts it."""
+    """quantd::client sends it in pieces."""
     small = start("--max_message_bytes=1048576")
     save("x.npy", normal((1000, 700)))
     for flags in ([], ["--type=int4", "--axis=1"], ["--type=mxfp4"]):
@@ -160,7 +162,7 @@ def test_given_scale_is_quantize(ctl):
         ctl("quantize", save("x.npy", x), "-o", "y.npy", "--type=int8", "--scale=0.5", "--zero_point=-3", remote=remote)
         assert np.load("y.npy").tolist() == [-8, -3, -1, 127]
         assert np.load("y.scale.npy") == np.float32(0.5)
-    # Without the files beside it, the flags say what they held.
+    # Without the files beside it, flags replace their contents.
     ctl("dequantize", save("plain.npy", np.load("y.npy")), "-o", "b.npy", "--scale=0.5", "--zero_point=-3")
     assert np.load("b.npy").tolist() == [-2.5, 0, 1, 65]
 
@@ -262,7 +264,7 @@ def test_unix_socket(start, tmp_path):
 
 @pytest.mark.parametrize("command", ["health", "info"])
 def test_without_an_address_the_servers_own_is_asked(server, start, tmp_path, monkeypatch, command):
-    """As in a container, whose environment says where the server listens."""
+    """As in a container, where the environment says on which addresses the server listens."""
     port = server.address.rsplit(":", 1)[1]
     for listen in (f"0.0.0.0:{port}", f"[::]:{port}", f"127.0.0.1:{port},127.0.0.1:1"):
         monkeypatch.setenv("QUANTD_LISTEN", listen)

@@ -1,4 +1,4 @@
-"""quantctl calibrate: every kind of file, here and on a server of small messages with the same bytes; ranges that embeddings take."""
+"""quantctl calibrate: every kind of file, in process and on a server of small messages with the same bytes; ranges that embeddings use."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def jsonl(path, x, column=None):
 
 
 def read(path):
-    """name -> array, and what the metadata says of the calibration."""
+    """name -> array, and what the metadata says about the calibration."""
     with safe_open(path, "numpy") as file:
         said = json.loads(file.metadata()["quantd.calibration"])
         return {name: file.get_tensor(name) for name in file.keys()}, said
@@ -54,7 +54,7 @@ def test_here_and_in_pieces_on_a_server(ctl, small, method, kind, symmetry, axis
     arguments += [f"--symmetry={symmetry}"] if symmetry else []
     arguments += [f"--axis={axis}"] if axis is not None else []
     arguments += ["--percentile=99"] if method == "percentile" else []
-    # The state of bins of so many channels is larger than the small server's answers may be.
+    # With that many channels, the state with bins is larger than the small server's answers may be.
     states = [[f"--state_out={name}.state"] if method == "min-max" else [] for name in ("here", "there")]
     here = json.loads(ctl(*arguments, "-o", "here.safetensors", "--threads=1", *states[0]))
     there = json.loads(ctl(*arguments, "-o", "there.safetensors", *states[1], address=small.address))
@@ -143,12 +143,12 @@ def test_embeddings_with_ranges_of_their_own(ctl, small, kind):
             assert (np.load("y.npy") == wanted).all() and np.load("y.npy").dtype == wanted.dtype
     found, _ = read("y.ranges.safetensors")
     assert (found["range"] == [x.min(axis=0), x.max(axis=0)]).all()
-    # What was stored, and what calibrate writes, give the same codes for others.
+    # The stored set and the files of calibrate give the same codes for other embeddings.
     ctl("calibrate", "x.npy", "-o", "r.safetensors", "--axis=-1")
     for ranges in ("y.ranges.safetensors", "r.safetensors"):
         ctl("embeddings", "quantize", "x.npy", "-o", "z.npy", preset, f"--ranges={ranges}", "--force")
         assert (np.load("z.npy") == wanted).all()
-    # Of the first dimensions only.
+    # With the first dimensions only.
     ctl("embeddings", "quantize", "x.npy", "-o", "cut.npy", preset, "--calibrate", "--dimensions=10", "--ranges-out=cut.safetensors")
     assert (np.load("cut.npy") == wanted[:, :10]).all()
 

@@ -42,7 +42,7 @@ def test_a_folder_becomes_a_folder(layout):
     assert config == original and list(config) == sorted(config)
     ignored = quantization.get("ignore", quantization.get("modules_to_not_convert", quantization.get("llm_int8_skip_modules")))
     assert ignored == sorted([*IGNORED, *(name.removesuffix(".weight") for name in left)])
-    # And back, of the types that they had, or others.
+    # And back, to the original types or others.
     for output, dtype in (("bf16", BF16), ("f32", np.float32)):
         convert("out", "-o", "back-" + output, f"--to={output}")
         assert json.loads(contents("back-" + output)["config.json"]) == original
@@ -144,7 +144,7 @@ def test_one_file_and_a_folder_of_one_shard():
 
 
 def test_one_maximum_for_weights_that_are_used_together():
-    """q, k and v share nvfp4's scale when all are converted, also across shards."""
+    """q, k and v share nvfp4's scale if all of them are converted, also in different shards."""
     names = [f"l.0.{one}_proj.weight" for one in "qkv"]
     arrays = {name: normal(32, 64, seed=i) * BF16(2**i) for i, name in enumerate(names)}
     save_model("m", {f"model-0000{i + 1}-of-00003.safetensors": {name: arrays[name]} for i, name in enumerate(names)})

@@ -1,4 +1,4 @@
-"""quantctl convert, ended: killed and resumed, on a full disk, in bounded memory, on a terminal."""
+"""Interrupted conversions of quantctl: killed and resumed, on a full disk, in bounded memory, on a terminal."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def numbers(*shape, seed=0):
 
 
 def model(shards=6, rows=1024):
-    """Some shards of 4 MiB each, with copies between."""
+    """Some shards of 4 MiB each, with tensors that are copied in between."""
     save_model("m", {
         f"model-{i + 1:05}-of-{shards:05}.safetensors": {
             f"l.{i}.q_proj.weight": numbers(rows, 1024, seed=i), f"l.{i}.up_proj.weight": numbers(rows // 2, 1024, seed=i + 100),
@@ -49,12 +49,12 @@ def start(*flags):
 
 
 def killed(after, flags):
-    """A run that is killed after so many seconds."""
+    """A run that is killed after `seconds`."""
     subprocess.run(["timeout", "-s", "KILL", f"{after}", *command("convert", "m", *flags)], check=False, env=environment())
 
 
 def ended(number, after, *flags):
-    """A run that gets a signal after so many seconds: its exit code."""
+    """A run that gets a signal after `seconds`; returns its exit code."""
     process = start(*flags)
     time.sleep(after)
     process.send_signal(number)
@@ -65,7 +65,7 @@ def ended(number, after, *flags):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_was_ended_goes_on(number):
-    """At any moment: what is there afterwards is nothing finished, and a resumed run gives the bytes of a whole one."""
+    """At any moment: no finished output is left, and a resumed run gives the bytes of an uninterrupted one."""
     model()
     begin = time.monotonic()
     convert("m", *FLAGS)
@@ -75,7 +75,7 @@ def test_a_run_that_was_ended_goes_on(number):
     for _ in range(12):
         resume = ["--resume"] if draw.random() < 0.7 else ["--force"]
         code = ended(number, draw.uniform(0, 1.1 * length), *resume)
-        if code == 0 or os.path.exists("out"):  # or it was ended when all was done
+        if code == 0 or os.path.exists("out"):  # or it ended when everything was done
             assert contents("out") == whole and not os.path.exists("out.partial")
             shutil.rmtree("out")
             continue
@@ -102,7 +102,7 @@ def test_what_is_finished_is_not_made_again():
     before = os.stat(first).st_ino
     os.remove("out.partial/model-00002-of-00003.safetensors")
     with open("out.partial/model-00003-of-00003.safetensors", "r+b") as file:
-        file.truncate(1000)  # of another size than it must have: made again
+        file.truncate(1000)  # its size is wrong: it is made again
     convert("m", *FLAGS, "--resume")
     assert contents("out") == whole
     assert os.stat("out/model-00001-of-00003.safetensors").st_ino == before
@@ -235,7 +235,7 @@ def test_a_shard_that_is_cut_off_meanwhile_is_one_line():
 
 
 def sparse(name, tensors):
-    """A .safetensors of zeros that takes no disk."""
+    """A .safetensors of zeros that takes no disk space."""
     header, size = {}, 0
     for tensor, (dtype, shape, width) in tensors.items():
         length = int(np.prod(shape)) * width
@@ -256,7 +256,7 @@ TALL, ROW, WIDE = [34_000, 16_384], [1, 540_000_000], [128, 4_300_000]
     ("bnb:nf4-double", TALL), ("bnb:int8", ROW), ("gguf:q4_1", ROW),
 ])
 def test_memory_is_bounded_whatever_the_tensor(layout, shape):
-    """RLIMIT_DATA bounds all private memory. The tensor has over 1 GB."""
+    """RLIMIT_DATA limits all private memory. The tensor has more than 1 GB."""
     shape = [shape[0], shape[1] // 128 * 128]
     begin = sparse("m.safetensors", {"a.weight": ("BF16", shape, 2), "a.embed.weight": ("BF16", [1000, 100_000], 2)})
     with open("m.safetensors", "r+b") as file:
@@ -278,7 +278,7 @@ def test_memory_is_bounded_for_many_tensors():
         convert("m.safetensors", "-o", "o.safetensors", f"--to={layout}", "--threads=2", "--quiet", "--force", "--report=r.json",
                 limit=f"--data={MEMORY}")
         assert len(json.load(open("r.json"))["tensors"]) == 50_000
-    # 300,000 of them are read again.
+    # Reads 300,000 of them again.
     code, text, err = run("inspect", "o.safetensors", "--only=absmax$", limit=f"--data={MEMORY}")
     assert (code, err) == (0, "") and text.count("up_proj.weight.nested_absmax  float [1]") == 50_000
     convert("o.safetensors", "-o", "b.safetensors", "--to=bf16", "--threads=2", "--quiet", limit=f"--data={MEMORY}")

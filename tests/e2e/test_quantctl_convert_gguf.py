@@ -1,4 +1,4 @@
-"""quantctl convert and .gguf: keys kept, types changed, headers that are damaged."""
+"""quantctl convert and .gguf: keys are kept, types change, damaged headers are refused."""
 
 import os
 import random
@@ -150,7 +150,7 @@ def test_a_damaged_header_is_one_line(name):
 
 
 def test_any_byte_may_be_wrong():
-    """Of a good file: cut off anywhere in the header, or with other bytes, it is converted or refused with one line."""
+    """A good file, cut off anywhere in the header or with other bytes: it is converted or refused with one line."""
     save_gguf("m.gguf", KEYS, {"a": ("F32", [2, 32], bytes(256)), "b": ("Q8_0", [1, 64], bytes(68))})
     good = open("m.gguf", "rb").read()
     draw = random.Random(os.environ.get("QUANTD_TEST_SEED", "11"))

@@ -1,4 +1,4 @@
-"""quantctl convert destroys no file but an output of its own: models, folders and files of others."""
+"""quantctl convert destroys no file except its own outputs: models, and folders and files of others."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("here")
 
 
 def refused(*arguments):
-    """What convert says; nothing is changed, not even with --force or --resume."""
+    """The error of convert; nothing is changed, not even with --force or --resume."""
     before = contents(".")
     for more in ([], ["--force"], ["--resume"]):
         err = convert(*arguments, *FLAGS, *more, code=2)
@@ -39,7 +39,7 @@ def test_a_model_in_the_place_of_the_work_is_refused():
 
 
 def test_a_model_of_links_into_the_output_is_refused():
-    """As the cache of a hub has it: the folder of a model holds links, the files lie elsewhere."""
+    """As in a hub's cache: the folder of a model contains links to files elsewhere."""
     for out in ("out", "out.partial"):
         model(out)
         os.mkdir("m")
@@ -77,7 +77,7 @@ def test_a_folder_that_no_run_has_made_is_not_erased():
         lambda: os.makedirs("out.partial/.git/objects"),
         lambda: open("out.partial/.quantctl-convert.json", "w").write("{}"),
         lambda: open("out.partial/.quantctl-convert.json", "w").write("mine"),
-        lambda: [shutil.copy(f"m/{name}", "out.partial") for name in shards()],  # of names that the output has
+        lambda: [shutil.copy(f"m/{name}", "out.partial") for name in shards()],  # with names that the output has
     ):
         os.mkdir("out.partial")
         make()

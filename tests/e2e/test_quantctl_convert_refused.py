@@ -1,4 +1,4 @@
-"""quantctl convert: what is refused, with one line, and leaves nothing."""
+"""quantctl convert: what is refused gives one line and leaves nothing."""
 
 import json
 import os
@@ -178,7 +178,7 @@ MARK = "\x01number:"
 
 
 def test_texts_of_a_config_stay_texts():
-    """Whatever they are, config.json and the index are JSON that says the same."""
+    """In any form, config.json and the index are JSON with the same contents."""
     texts = [MARK + "5", MARK + "007", MARK, MARK + "-", 'x"' + MARK + "12", 'x\\"' + MARK + "12", MARK + '1"', "\x00\x7f\u2028\U0001f600", ""]
     large = [2**70, -(2**70), 10**300, 2**63, -(2**63), 2**64 - 1, 2**64, 0, 1e300, 1e-05, -0.0]
     config = {"texts": texts, "keys": {text: text for text in texts}, MARK + "5": 1, "large": large, "empty": [{}, [], None, True]}
@@ -243,7 +243,7 @@ def test_a_mount_point_is_refused_before_the_work(mount):
 
 
 def test_a_header_that_would_not_be_read_again():
-    """Six of each."""
+    """Six of each kind."""
     save_tensors("m.safetensors", {f"e{i}.weight": np.ones((1, 64), BF16) for i in range(84_000)})
     err = convert("m.safetensors", "-o", "o.safetensors", "--to=bnb:nf4-double", code=2)
     assert "o.safetensors would have a header of more than 500000 tensors" in err

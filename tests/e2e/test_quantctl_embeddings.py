@@ -1,4 +1,5 @@
-"""quantctl embeddings quantize: every preset, here and on a server of small messages with the same bytes; files that lie."""
+"""quantctl embeddings quantize: every preset, in process and on a server of small messages with the same bytes; files with wrong
+headers."""
 
 import ast
 import functools

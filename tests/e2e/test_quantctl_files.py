@@ -1,4 +1,4 @@
-"""quantctl and files: formats of others, copies, bad files, and what is left behind."""
+"""quantctl and files: formats of other programs, copies, bad files, and leftovers."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from support import ROOT
 
 @pytest.fixture
 def ctl(here):
-    """Writes over what is there."""
+    """Writes over existing bytes."""
 
     def run(*arguments, force=True, **more):
         writes = force and arguments and arguments[0] in ("quantize", "dequantize")
@@ -156,7 +156,7 @@ def test_which_tensors_are_quantized(ctl):
     skipping = chosen("--skip=^a", "--all")
     assert names(skipping) == {"b.weight"}
     assert {"name": "a.weight", "type": "float", "shape": [6, 64], "reason": "copied: in --skip"} in skipping["skipped"]
-    # A dimension that a tensor lacks is that tensor's matter.
+    # Only tensors that have the dimension are affected.
     three = {"c": normal(2, 3, 4), **model()}
     save_file(three, "m.safetensors")
     lacking = chosen("--axis=2")
@@ -212,7 +212,7 @@ def test_the_example_of_the_format(ctl):
 
 @pytest.mark.parametrize("kind", ["mxfp4", "nvfp4", "float8e4m3fnuz"])
 def test_files_of_the_first_release_are_read(ctl, kind):
-    """It held FLOAT4 and FLOAT8E8M0 as bytes, packed ones in one dimension."""
+    """It stored FLOAT4 and FLOAT8E8M0 as bytes, and packed types with one dimension."""
     np.save("x.npy", normal(4, 32))
     ctl("quantize", "x.npy", "-o", "y.safetensors", f"--type={kind}")
     with safe_open("y.safetensors", "numpy") as file:
@@ -230,7 +230,7 @@ def test_files_of_the_first_release_are_read(ctl, kind):
 
 
 def test_files_of_torch_types(ctl):
-    """F8_E4M3 as other tools write it, dequantized by flags alone."""
+    """F8_E4M3 as other tools write it, dequantized with flags only."""
     codes = np.arange(0, 120, dtype=np.uint8)
     header = json.dumps({"w": {"dtype": "F8_E4M3", "shape": [10, 12], "data_offsets": [0, 120]}}).encode()
     with open("w.safetensors", "wb") as file:
@@ -259,7 +259,7 @@ def test_packed_bytes_of_others_by_type_and_shape(ctl):
     ],
 )
 def test_bad_files_are_exit_code_2_and_one_line(ctl, tmp_path, name, content, text):
-    """tests/client/files_test.cc has what else can be wrong with them."""
+    """tests/client/files_test.cc has everything else that can be wrong with them."""
     (tmp_path / name).write_bytes(content)
     for command in (["quantize", name, "-o", "out.npy"], ["dequantize", name, "-o", "out.npy"], ["inspect", name]):
         err = ctl(*command, code=2)
@@ -389,7 +389,7 @@ def test_names_with_line_breaks_are_shown_as_one_line(ctl):
 
 def test_an_output_that_nobody_reads_is_an_error(ctl, tmp_path):
     save_file({"w": normal(3, 4)}, "small.safetensors")
-    save_file({f"w{i}": normal(3, 4) for i in range(100)}, "large.safetensors")  # more than is kept before it is written
+    save_file({f"w{i}": normal(3, 4) for i in range(100)}, "large.safetensors")  # more than is buffered before it is written
     for name in ("small", "large"):
         with open("/dev/full", "w") as full:
             done = subprocess.run([str(BINARY), "inspect", f"{name}.safetensors"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)

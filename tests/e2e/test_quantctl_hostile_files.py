@@ -1,4 +1,4 @@
-"""quantctl and files whose headers are made to take memory or time: read or refused with one line, in 256 MiB and in time."""
+"""quantctl and files whose headers are made to take memory or time: read, or refused with one line, within 256 MiB and in time."""
 
 import json
 import os
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("here")
 
 
 def bounded(*arguments):
-    """RLIMIT_DATA bounds all private memory that can be written. The error of a command, in one line; "" where it had none."""
+    """RLIMIT_DATA limits all private writable memory. The one-line error of a command; "" if it had none."""
     done = subprocess.run(
         ["prlimit", f"--data={MEMORY}", *command(*arguments)], capture_output=True, text=True, timeout=120, env=environment(), check=False
     )
@@ -47,7 +47,7 @@ def described(description):
 
 
 PART = '{"input_type":"float","y":{"tensor":"y","type":"int8","shape":[4]},"scale":{"tensor":"s","type":"float","shape":[]}}'
-# What lies in a JSON text, some 20 MB of it.
+# The contents of a JSON text, some 20 MB of it.
 JUNK = {
     "empty objects": lambda: "[" + ",".join(["{}"] * 3_000_000) + "]",
     "objects": lambda: "{" + ",".join(f'"{i}":{{}}' for i in range(800_000)) + "}",
@@ -79,7 +79,7 @@ def test_shapes_and_metadata_of_safetensors():
 @pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
 def test_descriptions(junk):
     text = f'{{"version":1,"tensors":{{"w":{PART[:-1]},"x":{junk()}}}}},"x":0}}'
-    if len(text) < 24_000_000 - 3 * text.count('"'):  # with its escapes in a header
+    if len(text) < 24_000_000 - 3 * text.count('"'):  # its escapes included, in a header
         described(text)
         assert bounded("dequantize", "m.safetensors", *OUT) == ""
         assert load_file("out.safetensors")["w"].tolist() == [2, 4, 6, 8]
@@ -166,7 +166,7 @@ def test_shards_of_a_folder():
         json.dump({"weight_map": tensors}, file)
     convert = ["convert", "m", "-o", "o", "--to=fp8-tiles", "--quiet"]
     assert "headers of the model's shards take" in bounded(*convert)
-    # An index as large as one may be.
+    # The largest index that is allowed.
     with open(f"m/{INDEX}", "w") as file:
         file.write('{"weight_map":{' + ",".join(f'"{i}":"0.safetensors"' for i in range(2_500_000)) + "}}")
     assert "it lists '0' in 0.safetensors, which does not hold it" in bounded(*convert)
@@ -192,14 +192,14 @@ def test_config_of_a_folder():
 
 
 def test_many_quantized_tensors():
-    """As many as are read."""
+    """As many as are allowed."""
     described('{"version":1,"tensors":{' + ",".join(f'"{i}":{PART}' for i in range(100_000)) + "}}")
     assert bounded("dequantize", "m.safetensors", *OUT) == ""
     assert bounded("inspect", "m.safetensors", "--only=^none$") == ""
 
 
 def test_many_tensors():
-    """Each with a name of some length."""
+    """Each with a long name."""
     name = "model.layers.{:06}.mlp.experts.up_proj.weight"
     count = 30_000
     entries = {name.format(i): {"dtype": "F32", "shape": [1, 1], "data_offsets": [4 * i, 4 * i + 4]} for i in range(count)}
@@ -221,11 +221,11 @@ def test_a_scale_that_two_tensors_share():
     assert half["a"].tolist() == [2, 4] and half["b"].tolist() == [3, 4] and half["s"] == 2
     ctl("dequantize", "h.safetensors", "-o", "all.safetensors")
     assert {name: array.tolist() for name, array in load_file("all.safetensors").items()} == {"a": [2, 4], "b": [6, 8]}
-    # With a scale of the flags' own, what the file says of the others stays as well.
+    # If a scale is given by a flag, the description of the other tensors still applies.
     ctl("dequantize", "q.safetensors", "-o", "f.safetensors", "--only=^a$", "--scale=3")
     ctl("dequantize", "f.safetensors", "-o", "g.safetensors")
     assert {name: array.tolist() for name, array in load_file("g.safetensors").items()} == {"a": [3, 6], "b": [6, 8]}
-    # Codes that two share cannot be both dequantized and kept.
+    # Codes that two tensors share cannot be both dequantized and kept.
     entries["b"]["y"]["tensor"] = "a"
     save_file(
         {"a": np.int8([1, 2]), "s": np.array(2, np.float32)}, "q.safetensors", metadata={"quantd": json.dumps({"version": 1, "tensors": entries})}

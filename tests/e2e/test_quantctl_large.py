@@ -1,4 +1,4 @@
-"""quantctl and what ends it: large files in bounded memory, signals, files that are cut off, full disks, terminals."""
+"""quantctl and what can end it: large files in bounded memory, signals, truncated files, full disks, terminals."""
 
 import os
 import pty
@@ -26,7 +26,7 @@ def environment():
 
 
 def run(*arguments, limit=None):
-    """`limit`: an option of prlimit, such as --data=BYTES. Not a preexec_fn: the tests' process has gRPC, and is not to be forked."""
+    """`limit`: an option of prlimit, such as --data=BYTES. Not a preexec_fn: the tests' process uses gRPC, and must not be forked."""
     whole = [*(["prlimit", limit] if limit else []), *command(*arguments)]
     done = subprocess.run(whole, capture_output=True, text=True, timeout=300, env=environment(), check=False)
     return done.returncode, done.stdout, done.stderr
@@ -36,11 +36,11 @@ def run(*arguments, limit=None):
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    shutil.rmtree(tmp_path)  # these files are too large to be kept
+    shutil.rmtree(tmp_path)  # these files are too large to keep
 
 
 def sparse(name, shape, dtype=np.float32):
-    """A .npy of zeros that takes no disk, with some values."""
+    """A .npy of zeros that takes no disk space, with some values."""
     array = np.lib.format.open_memmap(name, "w+", dtype, shape)
     array.reshape(-1)[:: array.size // 50] = np.linspace(-3, 3, len(array.reshape(-1)[:: array.size // 50]))
     array.flush()
@@ -48,8 +48,8 @@ def sparse(name, shape, dtype=np.float32):
 
 
 def test_memory_is_bounded_whatever_the_file(folder):
-    """RLIMIT_DATA bounds all private memory that can be written: heap, stacks, what the core allocates. The file is
-    larger; blocks of 2 give 42 million scales, for which the core in one piece would take 8 bytes each."""
+    """RLIMIT_DATA limits all private memory that can be written: heap, stacks, what the core allocates. The file is  larger; blocks of
+    2 give 42 million scales, for which the core in one piece would take 8 bytes each."""
     sparse("x.npy", (1 << 13, 10 << 10))  # 320 MiB
     bounded = {"limit": f"--data={MEMORY}"}
     for flags in (["--type=uint8"], ["--type=nvfp4"], ["--type=int4", "--axis=1", "--block_size=2"]):
@@ -67,7 +67,7 @@ def test_memory_is_bounded_whatever_the_file(folder):
 
 
 def test_memory_of_lines_and_of_messages_is_bounded(folder, start):
-    """A .jsonl of 300 MB here, and a larger file on a server, message by message."""
+    """A .jsonl of 300 MB in process, and a larger file on a server, message by message."""
 
     def calibrate(most, *arguments):
         code, out, err = run("calibrate", *arguments, "-o", "r.safetensors", "--force", limit=f"--data={most}")
@@ -107,7 +107,7 @@ SIGNALS = [
 
 
 def start_slow(*flags, ignored=()):
-    """A quantize of 2 GiB, once its output has appeared under a temporary name."""
+    """A quantize of 2 GiB, as soon as its output has appeared under a temporary name."""
     sparse("x.npy", (1 << 14, 1 << 15))
 
     def set_signals():  # these tests may themselves run under nohup, or behind a shell's &
@@ -160,7 +160,7 @@ def test_a_limit_on_file_sizes_is_one_line(folder, output):
     assert os.listdir() == ["x.npy"]
 
 
-# A file system of 1 MiB of its own, in a namespace that ends with the command.
+# A separate file system of 1 MiB, in a namespace that ends with the command.
 ON_A_SMALL_DISK = ["unshare", "-m", "sh", "-c", 'mkdir d && mount -t tmpfs -o size=1m none d && "$@"; rc=$?; ls -A d; exit $rc', "sh"]
 
 
@@ -177,7 +177,7 @@ def test_a_full_disk_is_one_line(folder):
             [*ON_A_SMALL_DISK, *command("quantize", "x.npy", "-o", output)],
             capture_output=True, text=True, timeout=60, env=environment(), check=False,
         )
-        assert (done.returncode, done.stdout) == (2, ""), done.stderr  # ls shows nothing left behind
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr  # ls shows that nothing is left
         assert done.stderr.count("\n") == 1 and "No space left on device" in done.stderr
         os.rmdir("d")
 
@@ -199,7 +199,7 @@ def test_an_input_that_vanished_is_one_line(folder):
 
 
 def on_terminal(*arguments):
-    """(exit code, what quantctl showed on a terminal that stderr is)."""
+    """(exit code, what quantctl showed on stderr, which is a terminal)."""
     reader, writer = pty.openpty()
     process = subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL, stderr=writer, env=environment())
     os.close(writer)
@@ -226,7 +226,7 @@ def test_progress_on_a_terminal_and_none_in_a_pipe(folder):
 
 
 def test_a_header_of_any_size_is_read_or_refused(folder):
-    """20,000 tensors are read in bounded memory; a header longer than the limit is refused by its size."""
+    """20,000 tensors are read in bounded memory; a header longer than the limit is refused because of its size."""
     maker = (
         "import json, struct, sys\n"
         "entries = {f'layer.{i}.weight': {'dtype': 'F32', 'shape': [2, 2], 'data_offsets': [16 * i, 16 * i + 16]} for i in range(int(sys.argv[1]))}\n"

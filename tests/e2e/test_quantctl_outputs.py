@@ -1,4 +1,4 @@
-"""quantctl destroys no file but an output of its own: inputs, files of others, and what a killed run left."""
+"""quantctl destroys no file except its own outputs: inputs, files of others, and leftovers of killed runs."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("here")
 
 
 def files():
-    """x.npy cannot be quantized: what is refused with exit code 2 is refused before the work, which ends with 1."""
+    """x.npy cannot be quantized: an exit code of 2 means a refusal before the work, which would end with 1."""
     np.save("x.npy", np.float32([[1, np.nan], [2, 3]]))
     np.save("good.npy", np.float32([[1, 2], [3, 4]]))
     np.save("s.npy", np.float32(0.5))
@@ -135,8 +135,8 @@ def test_a_folder_that_is_read_needs_no_right_to_write():
 
 @pytest.mark.parametrize("closed, code", [("0<&-", 0), ("1>&-", 2), ("2>&-", 0), ("0<&- 2>&-", 0), ("0<&- 1>&- 2>&-", 2)])
 def test_what_is_printed_never_lands_in_an_output(here, closed, code):
-    """A file that is opened gets the lowest number that is free, and those below 3 are where texts go."""
-    np.save("x.npy", np.ones((3, 4)))  # of doubles, of which a note is printed
+    """An opened file gets the lowest free number, and messages go to those below 3."""
+    np.save("x.npy", np.ones((3, 4)))  # doubles: a note is printed about them
     shell = f'"$1" quantize x.npy -o y.npy --type=int8 --force {closed}'
     done = subprocess.run(["sh", "-c", shell, "sh", str(BINARY)], capture_output=True, text=True, timeout=60)
     assert done.returncode == code

@@ -1,4 +1,4 @@
-"""quantctl parameters against a server: what calibrate has written, scales on the command line, ranges of embeddings."""
+"""quantctl parameters against a server: files that calibrate has written, scales on the command line, ranges of embeddings."""
 
 import hashlib
 import json
@@ -83,7 +83,7 @@ def test_what_is_wrong(start, tmp_path):
 
 
 def test_files_by_stored_parameters(start, tmp_path):
-    """The same bytes as the flags that the set is made of."""
+    """The same bytes as with the flags from which the set was made."""
     (tmp_path / "sets").mkdir()
     server = start(f"--parameters_dir={tmp_path / 'sets'}")
     np.save(tmp_path / "x.npy", np.random.default_rng(5).normal(size=(50, 6)).astype(np.float32))

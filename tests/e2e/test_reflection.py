@@ -1,4 +1,4 @@
-"""Server reflection: what grpcurl and the like ask, in both versions, whose messages are the same."""
+"""Server reflection: the questions of grpcurl and similar tools, in both versions, which have the same messages."""
 
 import grpc
 import pytest
@@ -46,7 +46,7 @@ def test_the_details_of_an_error_can_be_resolved_by_reflection_alone(server, ask
     details = dict(raised.value.trailing_metadata())["grpc-status-details-bin"]
 
     def resolve(name):
-        # A pool of its own: what this process has of google.rpc is no help.
+        # A separate pool, so that google.rpc in this process does not help.
         pool = descriptor_pool.DescriptorPool()
         for file in reversed(files_of(ask(file_containing_symbol=name))):
             pool.Add(file)

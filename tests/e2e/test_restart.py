@@ -1,4 +1,4 @@
-"""Restarts under load: nobody loses a call."""
+"""Restarts under load: no call is lost."""
 
 import collections
 import re
@@ -12,19 +12,19 @@ import pytest
 
 from support import ROOT, Server, pb, pb_grpc, quantize, tensor
 
-# What the README tells clients to use.
+# The configuration that the README recommends to clients.
 SERVICE_CONFIG = (ROOT / "deploy/service_config.json").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_what_was_sent_before_the_client_knew_is_answered(start, number):
-    """Small calls from many threads on many connections: none is cancelled, whatever the moment of the signal."""
+    """Small calls from many threads on many connections: none is cancelled, whenever the signal arrives."""
     server = start()
     codes = collections.Counter()
     stop = threading.Event()
 
     def client():
-        # A client that does not wait and does not try again, and so sees every call that is lost.
+        # A client that neither waits nor retries, and so sees every lost call.
         options = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
         with grpc.insecure_channel(server.address, options=options) as channel:
             stub = pb_grpc.QuantizationServiceStub(channel)
@@ -34,7 +34,7 @@ def test_what_was_sent_before_the_client_knew_is_answered(start, number):
                     codes["answered"] += 1
                     continue
                 refused = error.code() == grpc.StatusCode.UNAVAILABLE and "failed to connect" in error.details().lower()
-                # gRPC had given the call to a connection and hears, before a byte of it is sent, that the connection goes.
+                # gRPC had assigned the call to a connection, and learned before sending a byte that the connection ends.
                 unsent = error.code() == grpc.StatusCode.UNAVAILABLE and "GOAWAY received; Error code: 0" in error.details()
                 kind = "no server any more" if refused else "never sent" if unsent else f"{error.code().name}: {error.details()}"
                 codes[kind] += 1

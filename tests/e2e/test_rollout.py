@@ -17,9 +17,9 @@ from support import ROOT, Server, wait_for
 BUILD = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release")
 CPP_CLIENT = BUILD / "tests" / "client" / "split_against_servers"
 LAME_DUCK = 3.0
-LAG = 0.5  # until the balancer knows of a change: well before the lame duck's end, as in the manifests
-# As minReadySeconds does in a cluster: time for clients to find the new server. gRPC's first wait before it connects again
-# to an address that refused is 1 s, its second 1.6 s.
+LAG = 0.5  # the time until the balancer knows of a change: well before the lame duck's end, as in the manifests
+# Like minReadySeconds in a cluster: time for clients to find the new server. gRPC first waits 1 s before it connects again
+# to an address that refused, then 1.6 s.
 BETWEEN_RESTARTS = 3.0
 
 

@@ -1,4 +1,4 @@
-"""Tensors in shared memory: the same bytes as in a message, and what is wrong with a reference is said."""
+"""Tensors in shared memory: the same bytes as in a message, and errors for wrong references."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def refused(call, request, code, *words):
 
 
 def move(folder, request, offset, y_size):
-    """The request with x in shared memory, and its y to be written there."""
+    """The request with x in shared memory, and y to be written there."""
     moved = type(request)()
     moved.CopyFrom(request)
     for name in ("x", "scale", "zero_point", "tensor_scale", "ranges"):
@@ -53,7 +53,7 @@ def move(folder, request, offset, y_size):
 
 
 def same(folder, server, request, offset):
-    """Compares the answer in a message with the one in shared memory, and what lies around that."""
+    """Compares the answer in a message with the one in shared memory, and checks the bytes around that."""
     name = type(request).__name__.removesuffix("Request")
     call = getattr(server.stub, name)
     want = call(request, timeout=60)
@@ -124,7 +124,7 @@ def test_embeddings_give_the_same_bytes(server, folder, recipe, offset):
 
 @pytest.mark.parametrize("offset", [0, 1, 2, 3, 16])
 def test_large_tensors_at_any_offset(server, folder, offset):
-    """Beyond the caches, where kernels write past them."""
+    """Larger than the caches, where kernels bypass them."""
     x = floats([(9 << 20) + 5])
     same(folder, server, pb.QuantizeRequest(x=x, scale=tensor(0.1)), offset)
     same(folder, server, pb.QuantizeRequest(x=x, scale=tensor(0.1), output_type=UINT16), offset)
@@ -133,7 +133,7 @@ def test_large_tensors_at_any_offset(server, folder, offset):
 
 
 def test_files_with_holes(server, folder):
-    """As ftruncate leaves them; zeros where x has some."""
+    """Holes, as ftruncate makes them; zeros where x has some."""
     x = np.zeros(1 << 20, np.float32)
     x[500_000:500_100] = np.arange(100)
     folder.file("x", x[500_000:500_100].tobytes(), 4 << 20, 2_000_000, allocate=False)
@@ -142,7 +142,7 @@ def test_files_with_holes(server, folder):
     server.stub.Quantize(shared_quantize("x", 1 << 20, "y", 1.0), timeout=30)
     assert folder.read("y") == x.astype(np.uint8).tobytes()
     assert folder.allocated("y") == 1 << 20
-    # More of them than the server would pay for; tests/server/regions has the rules.
+    # More holes than the server would fill; tests/server/regions has the rules.
     size = int(re.search(r"region_hole_bytes=(\d+)", server.log())[1]) + 4096
     folder.file("x", size=size, allocate=False)
     refused(server.stub.Quantize, shared_quantize("x", 1), CODE.FAILED_PRECONDITION, size, "posix_fallocate")
@@ -158,7 +158,7 @@ def test_more_than_a_message_can_be(start, folder):
     assert answer.y.shared_memory.byte_size == 16 << 20
     want = np.clip(np.rint(np.frombuffer(x.raw_data, np.float32) / 0.5), 0, 255).astype(np.uint8)
     assert folder.read("large_y") == want.tobytes()
-    # An answer in a message is still too large for one.
+    # An answer in a message must still fit into one.
     refused(small.stub.Quantize, shared_quantize("large", 16 << 20), CODE.RESOURCE_EXHAUSTED)
     for name in ("large", "large_y"):
         os.unlink(folder.path / name)
@@ -223,7 +223,8 @@ def test_sizes_and_offsets(server, folder):
 
 
 def test_output_over_an_input(server, folder):
-    """Refused, under whatever name: kernels read in pieces, and DynamicQuantize twice. tests/server/regions has which places overlap."""
+    """Refused, also under different names: kernels read in pieces, and DynamicQuantize reads twice. tests/server/regions tests which
+    places overlap."""
     folder.file("x", np.float32([1, 2, 3, 4]).tobytes() + bytes(84))
     os.link(folder.path / "x", folder.path / "twin")
     request = shared_quantize(output="twin")
@@ -231,7 +232,7 @@ def test_output_over_an_input(server, folder):
     dynamic = pb.DynamicQuantizeRequest(x=request.x, output=request.output)
     for call, overlapping in ((server.stub.Quantize, request), (server.stub.DynamicQuantize, dynamic)):
         assert refused(call, overlapping, CODE.INVALID_ARGUMENT, "overlaps", 4, 16)[0] == "output"
-    # What is only room behind y is not y.
+    # Room behind y is not part of y.
     request.x.shared_memory.offset, request.output.offset, request.output.byte_size = 20, 16, 60
     server.stub.Quantize(request, timeout=10)
     over_scale = quantize([1.0], output=reference("x", 1))

@@ -19,7 +19,7 @@ EXAMPLE = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release") / "client" 
 
 
 def load_client():
-    """The installed client, under a name that the stubs here do not have."""
+    """The installed client, under a name that differs from the stubs' here."""
     roots = [Path(folder) / "quantd" for folder in sys.path]
     root = next(root for root in roots if (root / "contract.binpb").exists())
     spec = importlib.util.spec_from_file_location("quantd_client", root / "__init__.py", submodule_search_locations=[str(root)])
@@ -63,7 +63,7 @@ def test_all_three_and_back(client):
         np.testing.assert_array_equal(back.array(), client.dequantize(want.y, want.scale, want.zero_point, axis=0).y)
         again = client.quantize(x, made.scale, made.zero_point, axis=0, out=y)
         np.testing.assert_array_equal(again.y, client.quantize(X, made.scale, made.zero_point, axis=0).y)
-        # Only one side, and what is written to a view is there for the next call.
+        # Only one side is shared, and the next call sees what was written to a view.
         x.array()[:] = 1
         np.testing.assert_array_equal(client.quantize(x, 0.5).y, np.full(X.shape, 2, np.uint8))
         x.write(X)
@@ -152,7 +152,7 @@ def test_files_go_when_they_are_closed_dropped_or_out_of_use(client, folder):
 
 
 def test_files_go_with_their_process(folder, server):
-    """At its end by itself; when it was killed, the next server removes them."""
+    """A client removes its files when it ends; if it was killed, the next server removes them."""
     script = """
         import numpy, os, quantd, signal, sys
         client = quantd.Client(sys.argv[1], timeout=30)

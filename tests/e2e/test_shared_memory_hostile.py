@@ -1,4 +1,4 @@
-"""Clients that cut, grow, change and remove what the server is working on, leave it behind, or bring more than there may be."""
+"""Clients that truncate, grow, change and remove files while the server works on them, leave them behind, or bring more than allowed."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ def works(server):
 
 
 def requests_of(size, output="y"):
-    """Each operation, with x of so many bytes in region x and y in that of output: one for calls at the same time."""
+    """Each operation, with x of `size` bytes in region x and y in region output: one region each for calls at the same time."""
     x, y = shared_tensor("x", [size // 4], size), reference(output, size)
     codes = shared_tensor("x", [size // 4], size // 4, data_type=UINT8)
     return [
@@ -101,7 +101,7 @@ def test_files_that_are_cut_and_grow_during_calls(server, folder, victim):
 
 
 def test_a_cut_costs_no_memory(server, folder):
-    """Pages that are gone are not replaced by the server's own, but for those of a moment."""
+    """The server does not replace missing pages by its own, except for a moment."""
     size = 256 * MIB
     folder.file("x", bytes(size // 16))
     folder.file("y", size=size // 4)
@@ -123,7 +123,7 @@ def test_a_cut_costs_no_memory(server, folder):
 
 
 def test_bytes_that_change_during_calls(server, folder):
-    """Scales that become zero or NaN behind the checks, tensors that hold NaN the second time that they are read."""
+    """Scales that become zero or NaN after the checks, tensors that contain NaN when they are read the second time."""
     size = MIB
     folder.file("x", np.ones(size // 4, np.float32).tobytes())
     folder.file("y", size=size)
@@ -203,7 +203,7 @@ def test_cancelled_calls_let_go(server, folder):
 
 
 def test_a_region_does_not_count_as_the_servers_memory(start, folder):
-    """A tensor of 64 MiB under a budget of 4: what the server takes is next to nothing."""
+    """A tensor of 64 MiB with a budget of 4: the server takes next to nothing."""
     size = 64 * MIB
     for name in "xy":
         folder.file(name, size=size)
@@ -243,7 +243,7 @@ time.sleep(100)
 
 
 def test_files_of_dead_clients_go_at_the_start(start, folder):
-    """The age that a file must have is ten seconds; the server looks when it starts and once a minute."""
+    """Files must be ten seconds old; the server looks when it starts and once a minute."""
     folder.file("quantd-1-dead", b"1")
     folder.file("other-1", b"1")
     holders = []
@@ -273,7 +273,7 @@ def test_a_bus_error_from_outside_is_still_the_end(start, folder):
 
 @pytest.mark.parametrize("victim", ["x", "y"])
 def test_a_volume_without_room_for_what_is_missing(start, tmp_path, victim):
-    """Pages that the volume has no room for end the call that wanted them."""
+    """If the volume has no room for pages, the call that needed them ends."""
     other = "y" if victim == "x" else "x"
     volume = mounted(
         tmp_path,

@@ -1,5 +1,5 @@
-"""All kinds of clients at once, for QUANTD_SOAK_SECONDS (`./tests/run.sh soak`: minutes). Afterwards the server is what it was: as
-many descriptors and threads, no more memory, and its counters add up."""
+"""All kinds of clients at once, for QUANTD_SOAK_SECONDS (`./tests/run.sh soak`: minutes). Afterwards the server has as many descriptors and threads
+as before, no more memory, and its counters add up."""
 
 import os
 import random
@@ -84,7 +84,7 @@ class Clients:
             self.count("cancelling")
 
     def slow(self, rng):
-        """Half a message, bytes that drip, answers that nobody reads; then gone."""
+        """Half a message, slow bytes, unread answers; then the client disconnects."""
         payload = pb.DynamicQuantizeRequest(x=tensor(np.ones(50_000))).SerializeToString()
         while not self.stop.is_set():
             try:
@@ -166,7 +166,7 @@ def test_all_kinds_of_clients_at_once(start):
 
 def settle(server):
     wait_for(lambda: server.metrics()["quantd_calls"] == 0, 20, "all calls are over")
-    time.sleep(6)  # what was kept for them is given back
+    time.sleep(6)  # the memory kept for them is given back
 
 
 def state(server):

@@ -1,4 +1,4 @@
-"""Flags, environment, addresses, the ready file, and what is said when something is wrong with them."""
+"""Flags, environment, addresses, the ready file, and the errors about them."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from support import ROOT, pb, pb_grpc, quantize, run
     ],
 )
 def test_wrong_options_are_one_line_and_exit_code_2(flags, environment, named):
-    """tests/server/options has what each flag takes, and tests/server/net what is an address."""
+    """tests/server/options has the values of each flag, and tests/server/net the addresses."""
     code, out, error = run(*flags, environment=environment)
     assert code == 2
     assert out == ""
@@ -70,7 +70,7 @@ def test_help_and_version():
 
 
 def test_the_manual_explains_every_flag(request):
-    """The table in deploy/OPERATIONS.md is made of --help."""
+    """The table in deploy/OPERATIONS.md is made from --help."""
     rows = re.findall(r"  --(\w+)  \((.*)\)\n      (.*)", run("--help")[1])
     assert len(rows) > 15
     table = "| flag | default | |\n|---|---|---|\n" + "".join(f"| `--{n}` | {d and f'`{d}`'} | {t} |\n" for n, d, t in rows)
@@ -150,7 +150,7 @@ def test_one_request_over_the_memory_budget_names_the_flag(start):
 
 
 def test_a_machine_without_ipv6_is_listened_on_all_the_same(start):
-    """[::], as in the image: there it means every address that the machine has."""
+    """[::], as in the image: there it means every address of the machine."""
     before = [sys.executable, str(Path(__file__).resolve().parent / "no_ipv6.py")]
     server = start("--http_listen=[::]:0", listen=("[::]:0",), before=before)
     assert server.address.startswith("0.0.0.0:") and server.http.startswith("0.0.0.0:")

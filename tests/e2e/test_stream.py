@@ -74,7 +74,7 @@ def test_a_large_item_among_small_ones(server):
 @pytest.mark.parametrize("of_the_next", [0, 1, 4, 5, 6, 1000, 40_000])
 @pytest.mark.parametrize("next_elements", [10, 30_000, 200_000])
 def test_what_a_stream_may_send_unasked_ends_within_the_next_message(server, of_the_next, next_elements):
-    """All that the window allows at once: an item, and of the next one so many bytes. The rest comes when it may."""
+    """All that the window allows at once: an item, and `more` bytes of the next one. The rest follows when it may."""
 
     def item(number, elements):
         x = tensor(np.full(elements, 1, np.float32))

@@ -1,4 +1,4 @@
-"""The trailer quantd-timing-us: for who asks, of calls that go well and of those that do not."""
+"""The trailer quantd-timing-us: for clients that ask for it, on success and on errors."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ def test_phases_add_up(server):
     phases = timing(call)
     assert list(phases) == ["decode", "queue", "kernel", "encode"]
     assert phases["kernel"] > 100  # 16 MiB
-    assert phases["queue"] > 100  # until all of it was here
+    assert phases["queue"] > 100  # until all of it had arrived
     assert sum(phases.values()) <= took
 
 
@@ -45,14 +45,14 @@ def test_errors_say_how_far_they_got(server):
         return timing(call)
 
     assert list(failed(quantize([1.0], scale=[1.0, 2.0]))) == ["decode"]
-    # Not decoded: the message is none.
+    # No time for decoding: the message is invalid.
     call = server.channel().unary_unary("/quantd.v1.QuantizationService/Quantize").future(b"\xff", timeout=10, metadata=ASKED)
     assert call.exception().code() == grpc.StatusCode.INVALID_ARGUMENT
     assert list(timing(call)) == ["decode"]
 
 
 def test_a_refused_call_says_how_long_it_waited(start):
-    """Answers that nobody reads hold all of the memory."""
+    """Unread answers hold all of the memory."""
     server = start("--memory_budget_bytes=20000000", "--queue_timeout=0.5", "--stall_timeout=60")
     big = pb.DynamicQuantizeRequest(x=tensor(np.ones(2 << 20)))
     peers = [Peer(server.address, window=0) for _ in range(12)]

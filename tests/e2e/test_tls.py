@@ -1,4 +1,4 @@
-"""TLS from outside: who gets in and who does not, at start and while certificates change."""
+"""TLS from outside: which clients may connect, at the start and while certificates change."""
 
 import re
 import ssl
@@ -37,7 +37,7 @@ def failure(stub):
     return caught.value
 
 
-# ---- Who gets in
+# ---- Clients that may connect
 
 
 def test_calls_of_every_kind(server):
@@ -75,7 +75,7 @@ def test_many_calls_at_once(server):
 
 
 def test_the_largest_message(start_tls, files):  # noqa: F811
-    """64 MiB, less what is around them, in each direction."""
+    """64 MiB, minus what surrounds the tensors, in each direction."""
     server = start_tls(files, *files.flags)
     count = (64 << 20) - 4096
     x = pb.DequantizeRequest(scale=tensor(1.0))
@@ -125,13 +125,13 @@ def test_health_and_probes(server):
     stub = health_pb2_grpc.HealthStub(server.channel())
     assert stub.Check(health_pb2.HealthCheckRequest(), timeout=10).status == 1
     assert server.get("/readyz") == (200, "ok\n")
-    for _ in range(4):  # more than the probe of the own port needs to find it dead
+    for _ in range(4):  # more probes of its own port than it takes to find it dead
         assert server.get("/livez") == (200, "ok\n")
         time.sleep(1.1)
     assert not [line for line in server.refusals() if "livez" in line]
 
 
-# ---- Who does not
+# ---- Clients that may not
 
 
 def test_clients_check_the_server(files, start_tls):  # noqa: F811
@@ -149,7 +149,7 @@ def test_plain_text_is_refused(server):
     before = server.metrics()[refused]
     with grpc.insecure_channel(server.address) as channel:
         error = failure(pb_grpc.QuantizationServiceStub(channel))
-    # gRPC's words for an answer that is no HTTP/2: at once, and not one connection after the other until the deadline.
+    # gRPC's message for an answer that is not HTTP/2: at once, and not after one connection after the other until the deadline.
     assert error.code() == grpc.StatusCode.UNAVAILABLE and "HTTP status 400" in error.details()
     assert server.metrics()[refused] - before < 10
     with server.raw() as connection:
@@ -186,7 +186,7 @@ def test_mutual(mutual, files):  # noqa: F811
         try:
             mutual.wait_for_log(why, 5)
         except AssertionError:
-            mutual.wait_for_log("more like it", 20)  # suppressed: the lines are bounded
+            mutual.wait_for_log("more like it", 20)  # suppressed: the lines are limited
     assert mutual.metrics()['quantd_tls_handshakes_refused_total{reason="certificate"}'] >= 3
     assert mutual.metrics()['quantd_tls_handshakes_refused_total{reason="no_certificate"}'] >= 1
 
@@ -236,7 +236,7 @@ def test_unix_sockets_stay_plain(files, start_tls, tmp_path):  # noqa: F811
     ],
 )
 def test_what_cannot_be_used(files, change, message):  # noqa: F811
-    """One line and exit code 2; tests/server/access/certificates_test.cc has what can be wrong with a file."""
+    """One line and exit code 2; tests/server/access/certificates_test.cc has everything that can be wrong with a file."""
     code, out, err = run("--listen=127.0.0.1:0", "--http_listen=", *change(files))
     lines = err.splitlines()
     assert code == 2 and out == ""
@@ -273,7 +273,7 @@ def test_more_than_loopback_with_tls(files, start_tls):  # noqa: F811
 
 
 def test_drain(files, start_tls):  # noqa: F811
-    """Calls that were made before a SIGTERM are answered; one that shakes hands keeps nobody waiting."""
+    """Calls that were made before a SIGTERM are answered; an unfinished handshake delays nothing."""
     server = start_tls(files, *files.flags)
     idle = server.raw()
     stub = server.new_stub()

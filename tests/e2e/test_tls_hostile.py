@@ -1,4 +1,4 @@
-"""Peers of the TLS port that mean harm: they cost themselves their connection, and nobody else a call."""
+"""Hostile peers of the TLS port: they lose their own connection, and no other client loses a call."""
 
 import os
 import random
@@ -23,7 +23,7 @@ class Calls:
         self.stub, self.times, self.failures, self.ended = stub, [], [], threading.Event()
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
-        # Connected before the attack: what comes new from the attacker's own address may be refused with it.
+        # Connected before the attack: a new connection from the attacker's address may be refused.
         wait_for(lambda: self.failures or self.times, 30, "a first call")
 
     def _run(self):
@@ -37,7 +37,7 @@ class Calls:
             time.sleep(0.002)
 
     def stop(self):
-        wait_for(lambda: self.failures or len(self.times) > 10, 60, "calls")  # an attack may be over before the first one is
+        wait_for(lambda: self.failures or len(self.times) > 10, 60, "calls")  # an attack may end before the first one does
         self.ended.set()
         self.thread.join()
         assert self.failures == []
@@ -54,7 +54,7 @@ def hello(context):
 
 
 def test_a_thousand_half_handshakes(files, start_tls):  # noqa: F811
-    """They get the server's whole flight, and say no more: honest calls go on, and memory is bounded."""
+    """They get the server's whole flight, and send nothing more: honest calls go on, and memory is bounded."""
     server = start_tls(files, *files.flags, "--max_connections=1500")
     first = hello(files.context(check=False))
     calls = Calls(server.stub)
@@ -68,7 +68,7 @@ def test_a_thousand_half_handshakes(files, start_tls):  # noqa: F811
     wait_for(lambda: server.metrics()["quantd_connections"] >= 900, 30, "they are there")
     grown = server.status()["VmRSS"] - before
     assert SANITIZED or grown < 1000 * (64 + 28) * 1.25, f"{grown} KiB"
-    # None is left when the time for a handshake is over.
+    # None of them is left when the time for a handshake is over.
     wait_for(lambda: server.metrics()["quantd_connections"] <= 2, 60, "they are gone")
     assert server.metrics()['quantd_connections_ended_total{reason="no_handshake"}'] >= 900
     calls.stop()
@@ -97,7 +97,7 @@ def test_hellos_that_drip(files, start_tls):  # noqa: F811
 
 
 def test_hellos_that_announce_much(files, start_tls):  # noqa: F811
-    """128 KiB each, which OpenSSL would set aside at once."""
+    """128 KiB each, which OpenSSL would allocate at once."""
     server = start_tls(files, *files.flags, "--max_connections=700")  # 500 are below one address's share
     before = server.status()["VmRSS"]
     connections = [server.raw() for _ in range(500)]
@@ -111,7 +111,7 @@ def test_hellos_that_announce_much(files, start_tls):  # noqa: F811
 
 
 def test_full_handshakes_by_the_hundred(files, start_tls):  # noqa: F811
-    """Whoever shakes hands again and again waits behind himself."""
+    """A peer that begins handshakes again and again waits behind itself."""
     server = start_tls(files, *files.flags)
     calls = Calls(server.stub)
     ended = threading.Event()
@@ -136,7 +136,7 @@ def test_full_handshakes_by_the_hundred(files, start_tls):  # noqa: F811
 
 
 def test_random_bytes(files, start_tls):  # noqa: F811
-    """2,000 connections that begin as a handshake does and go on with anything; seeds are printed."""
+    """2,000 connections that begin like a handshake and continue with anything; seeds are printed."""
     server = start_tls(files, *files.mutual, client=files.client)
     seed = int(os.environ.get("QUANTD_SEED", time.time_ns() % 1_000_000))
     print("QUANTD_SEED:", seed)
@@ -162,7 +162,7 @@ def test_random_bytes(files, start_tls):  # noqa: F811
 
 
 def test_records_of_a_byte(files, start_tls):  # noqa: F811
-    """A frame in as many records as it has bytes: its own connection slows down."""
+    """A frame in as many records as it has bytes: only its own connection slows down."""
     server = start_tls(files, *files.flags)
     calls = Calls(server.stub)
     with Peer(server.address, tls=files.context()) as peer:
@@ -174,13 +174,13 @@ def test_records_of_a_byte(files, start_tls):  # noqa: F811
             try:
                 peer.socket.sendall(bytes([byte]))
             except OSError:
-                break  # it is not read any more
+                break  # it is no longer read
         wait_for(lambda: server.metrics()["quantd_connections_throttled_total"] >= 1, 30, "it is throttled")
     calls.stop()
 
 
 def test_who_does_not_read(files, start_tls):  # noqa: F811
-    """An answer that stands in TLS holds its memory only as long as nobody waits for it."""
+    """A response that stands still in TLS holds its memory only until another request needs it."""
     server = start_tls(files, *files.flags, "--memory_budget_bytes=60000000", "--stall_timeout=1")
     request = pb.DequantizeRequest(scale=tensor(1.0))
     request.x.data_type, request.x.raw_data = 3, bytes(5_000_000)
@@ -204,7 +204,7 @@ def test_who_does_not_read(files, start_tls):  # noqa: F811
 
 
 def dequantize(size):
-    """Of so many UINT8 to four times as many bytes."""
+    """From `size` UINT8 elements to four times as many bytes."""
     request = pb.DequantizeRequest(scale=tensor(1.0))
     request.x.data_type, request.x.raw_data = 2, bytes(size)
     request.x.shape.append(size)
@@ -213,9 +213,9 @@ def dequantize(size):
 
 @pytest.mark.parametrize("secure", [True, False])
 def test_deadlines_of_calls_whose_frames_wait(files, start_tls, start, secure):  # noqa: F811
-    """Streams whose window is too small for their responses, between large responses, so that a frame of one is begun when
-    the peer stops reading. Their deadlines pass; then it reads on. The server gave the freed response to the socket (with
-    TLS it crashed)."""
+    """Streams whose window is too small for their responses, between large responses, so that a frame of one has begun
+    when  the peer stops reading. Their deadlines pass; then it reads again. The server used to write the freed response
+    to the  socket (with TLS it crashed)."""
     server = start_tls(files, *files.flags) if secure else start()
     item = message(pb.StreamRequest(id=1, quantize=quantize(np.ones(100), scale=[1.0])).SerializeToString())
     tls = files.context() if secure else None
@@ -228,7 +228,7 @@ def test_deadlines_of_calls_whose_frames_wait(files, start_tls, start, secure): 
 
         stream, head = open_large()
         peer.send(head)
-        peer.upload_on(stream, dequantize(5_000_000))  # its response fills the socket, and what is made into frames
+        peer.upload_on(stream, dequantize(5_000_000))  # its response fills the socket and the queued frames
         said, small = b"", []
         for _ in range(45):
             small.append(peer.next_stream())
@@ -239,7 +239,7 @@ def test_deadlines_of_calls_whose_frames_wait(files, start_tls, start, secure): 
             said += head + frame(DATA, 0, stream, body[:16000]) + frame(DATA, END_STREAM, stream, body[16000:])
         peer.send(said)
         first = peer.until(DATA, small[0])[3]
-        time.sleep(2.5)  # all deadlines
+        time.sleep(2.5)  # after all deadlines
         for stream in small:
             while stream not in peer.over:
                 assert peer.read_frame(), "the server has closed the connection"
@@ -267,7 +267,7 @@ def test_resets_and_cuts(files, start_tls):  # noqa: F811
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer's memory is not the server's")
 def test_what_a_connection_takes(files, start_tls):  # noqa: F811
-    """Idle ones, and those that hold half a record: what memory/shares.h sets aside holds."""
+    """Idle ones, and some that hold half a record: the memory in memory/shares.h is enough."""
     server = start_tls(files, *files.flags, "--max_connections=700")
     before = server.status()["VmRSS"]
     peers = [Peer(server.address, tls=files.context()) for _ in range(300)]

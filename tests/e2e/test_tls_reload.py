@@ -1,4 +1,4 @@
-"""Certificates that change while a server runs: no call is lost, no connection ends, and what is wrong changes nothing."""
+"""Certificates that change while a server runs: no call is lost, no connection ends, and wrong files change nothing."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from tls import hang_up, own_files, start_tls  # noqa: F401
 
 
 class Callers:
-    """Clients that call all the time, each over one connection, and count what fails."""
+    """Clients that call all the time, each over one connection, and count the calls that fail."""
 
     def __init__(self, stubs):
         self.failures, self.calls, self.ended = [], 0, threading.Event()
@@ -55,7 +55,7 @@ def test_certificates_change_under_load(own_files, start_tls):  # noqa: F811
         before = callers.calls
         wait_for(lambda: callers.calls > before + 20, 30, "calls go on")  # noqa: B023
     assert callers.stop() == []
-    # Those that were there are there: only ours, which looked at the certificate, have come.
+    # The old connections are still there: only the test's, which looked at the certificate, are new.
     held.close()
     assert server.metrics()["quantd_connections_accepted_total"] - accepted < 200
     assert server.metrics()['quantd_reloads_total{what="certificates",result="ok"}'] >= 3
@@ -94,7 +94,7 @@ def test_a_bad_pair_changes_nothing(own_files, start_tls):  # noqa: F811
 
 
 def test_as_kubernetes_changes_a_secret(own_files, start_tls, tmp_path):  # noqa: F811
-    """tls.crt -> ..data/tls.crt, ..data -> a folder with a time in its name: only ..data is turned."""
+    """tls.crt -> ..data/tls.crt, ..data -> a folder with a time in its name: only ..data is replaced."""
     mount = tmp_path / "mount"
     mount.mkdir()
 
@@ -129,7 +129,7 @@ def test_the_client_ca_changes(own_files, start_tls, tmp_path):  # noqa: F811
     server.wait_for_log("certificates reloaded")
     assert server.new_stub(credentials=own_files.credentials(stranger)).Quantize(quantize([1.0]), timeout=10)
     assert failure(server.new_stub()).code() == grpc.StatusCode.UNAVAILABLE
-    assert server.stub.Quantize(quantize([1.0]), timeout=10)  # came before
+    assert server.stub.Quantize(quantize([1.0]), timeout=10)  # connected before
 
 
 def test_sighup_without_anything_to_read(start):

@@ -1,4 +1,4 @@
-"""--auth_token_file: who has a token, from every client; and --socket_mode."""
+"""--auth_token_file: clients with and without a token, in every language; and --socket_mode."""
 
 import os
 import stat
@@ -103,7 +103,7 @@ def test_metrics(server):
 
 
 def test_no_memory_for_who_has_none(server):
-    """A message of 60 MiB is announced, and refused before a byte of it may come."""
+    """A message of 60 MiB is announced, and refused before a byte of it may arrive."""
     with Peer(server.address) as peer:
         stream = peer.next_stream()
         peer.send(frame(HEADERS, 4, stream, request_headers("Quantize")))
@@ -115,7 +115,7 @@ def test_no_memory_for_who_has_none(server):
 
 
 def test_rotation(server, token_file):
-    """Both tokens count until every client has the new one; a file that holds none changes nothing."""
+    """Both tokens are valid until every client has the new one; a file without a token changes nothing."""
     token_file.write_text("first-token\nthird-token\n")
     wait_for(lambda: "tokens reloaded number=2" in server.log(), 20, "the new tokens")
     assert call(server, "Bearer first-token") == call(server, "Bearer third-token") == b"\x02"
@@ -131,7 +131,7 @@ def test_rotation(server, token_file):
 
 
 def test_a_file_that_cannot_be_used(tmp_path):
-    """One line and exit code 2; tests/server/access/tokens_test.cc has what can be wrong with a file."""
+    """One line and exit code 2; tests/server/access/tokens_test.cc has everything that can be wrong with a file."""
     file = tmp_path / "tokens"
     file.write_text("two words\n")
     code, _, err = run("--listen=127.0.0.1:0", "--http_listen=", f"--auth_token_file={file}")
@@ -200,14 +200,14 @@ def test_socket_mode(start, tmp_path, flag, mode):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
 def test_a_group_may_connect(start, tmp_path):
-    """As with fsGroup: the folder gives its group to what is made in it."""
+    """As with fsGroup: files in the folder get its group."""
     folder = tmp_path / "shared"
     folder.mkdir()
     os.chown(folder, 0, 4711)
     folder.chmod(0o2775)
     path = folder / "s"
     start(listen=("127.0.0.1:0", f"unix:{path}"))
-    # Python gives up its rights after its start: its own folder may be root's alone.
+    # Python gives up its privileges after its start, because only root may be able to read its folder.
     become = "os.setgroups([]); os.setgid(int(sys.argv[1])); os.setuid(12345)"
     program = f"import os, socket, sys; {become}; socket.socket(socket.AF_UNIX).connect({str(path)!r})"
 

@@ -1,4 +1,4 @@
-"""Spans by OTLP, to a collector that reads them with OpenTelemetry's own messages; and to such that are dead, deaf or mad."""
+"""Spans over OTLP, to a collector that reads them with OpenTelemetry's own messages, and to dead, silent or broken ones."""
 
 import gzip
 import http.server
@@ -25,8 +25,8 @@ UNSAMPLED = SAMPLED[:-1] + "0"
 
 
 class Collector:
-    """What a collector's OTLP receiver is: POST /v1/traces. `answer`: the status that it says. `tls`: certificate and key;
-    `client_ca`: the authority of those that may come."""
+    """The OTLP receiver of a collector: POST /v1/traces. `answer`: the status that it returns. `tls`: certificate and key;
+    `client_ca`: the authority of clients that may connect."""
 
     def __init__(self, answer=200, tls=None, client_ca=None):
         self.spans, self.resources, self.posts, self.answer, self.headers, self.peers = [], [], 0, answer, [], []
@@ -63,7 +63,7 @@ class Collector:
             if client_ca:
                 context.load_verify_locations(client_ca)
                 context.verify_mode = ssl.CERT_REQUIRED
-            # In the thread of the connection, so that one that stands still keeps no other waiting.
+            # In the connection's thread, so that one that stands still does not delay others.
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -162,7 +162,7 @@ def openmetrics(server):
 
 
 def test_exemplars_lead_to_the_trace(start):
-    server = start()  # the caller's traces are enough
+    server = start()  # the caller's sampling is enough
     fresh = openmetrics(server)[1]
     assert "trace_id" not in fresh
     for value in [UNSAMPLED.replace("4b", "5c"), SAMPLED]:
@@ -175,7 +175,7 @@ def test_exemplars_lead_to_the_trace(start):
     assert len(samples) == 1 and samples[0].labels["grpc_method"] == "Quantize"
     exemplar = samples[0].exemplar
     assert exemplar.labels == {"trace_id": TRACE_ID} and 0 < exemplar.value <= float(samples[0].labels["le"])
-    # The same series, whichever format is asked for.
+    # The same series in either format.
     text = server.get("/metrics")[1]
     names = {line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#")}
     assert names == {re.sub(r" # .*", "", line).rsplit(" ", 1)[0] for line in page.splitlines() if not line.startswith("#")}
@@ -241,7 +241,7 @@ def test_by_tls_to_a_name_and_to_an_address(start, authority, host):
         (span,) = collector.wait(1)
         assert span.trace_id.hex() == TRACE_ID and collector.headers[0]["Host"] == f"{host}:{collector.port}"
         wait_for(lambda: server.metrics()["quantd_spans_exported_total"] == 1, 10, "it is counted")
-        # A connection for each batch, long after the first.
+        # Each batch has its own connection, long after the first.
         for count in (2, 3):
             traced(server)
             collector.wait(count)
@@ -302,7 +302,7 @@ def test_a_collector_that_is_not_trusted_gets_nothing(start, authority, tmp_path
 
 
 def test_a_renewed_authority_is_read_without_a_restart(start, authority, tmp_path):
-    """As cert-manager's files change in a volume."""
+    """As the files of cert-manager change in a volume."""
     file = tmp_path / "ca.crt"
     file.write_bytes(Authority(tmp_path / "other", name="another").file.read_bytes())
     collector = Collector(tls=authority.sign("collector"))
@@ -351,7 +351,7 @@ def test_the_variables_that_everybody_sets(start, collector):
 
 
 def test_variables_of_others_that_can_not_be_followed_stop_nothing(start):
-    """They are set for a whole cluster, and most programs there speak gRPC to the collector."""
+    """They are set for a whole cluster, where most programs send OTLP over gRPC."""
     server = start(environment={OTLP + "ENDPOINT": "http://127.0.0.1:4317", OTLP + "PROTOCOL": "grpc", "OTEL_TRACES_SAMPLER": "xray"})
     server.stub.Quantize(quantize([1.0]), timeout=10)
     (line,) = [line for line in server.log().splitlines() if "variable ignored" in line]

@@ -1,5 +1,5 @@
-"""Peers that send and never read: memory, a bystander's p99 and the connection's end are held to their bounds. test_ledger.py does it
-with every frame in every state of a stream."""
+"""Peers that send and never read: memory, a bystander's p99 and the connection's end stay within their bounds. test_ledger.py does this with every
+frame in every state of a stream."""
 
 import contextlib
 import struct
@@ -16,11 +16,11 @@ from support import pb, rounds, tensor, wait_for
 
 SMALL = message(pb.DynamicQuantizeRequest(x=tensor([1.0, 2.0])).SerializeToString())
 CANCEL = struct.pack(">I", 8)
-SOURCE = "127.0.0.2"  # the attackers' address: a bystander is another peer
+SOURCE = "127.0.0.2"  # the attackers' address: the bystander is another peer
 
 
 def calls(path=None, extra=(), body=SMALL, reset=False, count=20_000):
-    """So many complete calls on the streams 1, 3, 5 and so on, each at once given up if `reset`; of long ones 8 MiB."""
+    """`calls` complete calls on the streams 1, 3, 5 and so on, each reset at once with `reset`; of long ones 8 MiB."""
     headers = request_headers(path=path, extra=extra)
     data = bytearray()
     for stream in range(1, 2 * count, 2):
@@ -31,7 +31,7 @@ def calls(path=None, extra=(), body=SMALL, reset=False, count=20_000):
     return bytes(data)
 
 
-# Made before anything is sent, so that a flood is as fast as the server takes it, however busy the machine is.
+# Made before anything is sent, so that even on a busy machine a flood is as fast as the server reads it.
 ATTACKS = {
     "unknown path": lambda: calls(path="/no.such/Method"),
     "unknown path of 4 KiB": lambda: calls(path="/" + "x" * 4000),
@@ -54,13 +54,13 @@ class Flood:
         peer.socket.settimeout(0.05)
 
     def go_on(self):
-        """For a little while. False: the server has ended it, or all is sent."""
+        """Sends for a short time. False: the server has ended the connection, or everything is sent."""
         end = time.monotonic() + 0.05
         while time.monotonic() < end and self.sent < len(self.data):
             try:
                 self.sent += self.peer.socket.send(self.data[self.sent : self.sent + (1 << 16)])
             except TimeoutError:
-                pass  # the server reads no further: that is its answer
+                pass  # the server stops reading: that is its answer
             except OSError:
                 return False
         return self.sent < len(self.data)
@@ -69,11 +69,11 @@ class Flood:
 @pytest.mark.parametrize("connections", [1, 16])
 @pytest.mark.parametrize("name", ATTACKS)
 def test_what_nobody_reads_is_bounded(start, name, connections):
-    """Held back, and closed after --stall_timeout with a reason that is counted."""
+    """It is not read, and closed after --stall_timeout with a reason that is counted."""
     server = start("--stall_timeout=1s")
 
     def held_back():
-        """How many connections were slowed down for their many frames without use, or held back and then ended."""
+        """How many connections were slowed down for many useless frames, or not read any more and then closed."""
         metrics = server.metrics()
         reasons = ("unread", "protocol_error")  # nghttp2 ends floods of acknowledgements with the latter
         counted = sum(metrics[f'quantd_connections_ended_total{{reason="{reason}"}}'] for reason in reasons)
@@ -94,7 +94,7 @@ def test_what_nobody_reads_is_bounded(start, name, connections):
 
 
 def test_one_that_reads_again_is_served(server):
-    """It may be held back, and is not ended, when it takes what it has caused in time."""
+    """It may be left unread for a while, but is not closed if it reads its responses in time."""
     path = "/grpc.health.v1.Health/Check"
     with Peer(server.address, receive_buffer=1 << 16, window=(1 << 31) - 1) as peer:
         peer.socket.settimeout(0.2)
@@ -112,7 +112,7 @@ def test_one_that_reads_again_is_served(server):
 
 
 def bombs(entry_bytes):
-    """Blocks whose few bytes refer to one large entry of the table again and again."""
+    """Blocks whose few bytes refer repeatedly to one large entry of the table."""
     value = b"y" * (entry_bytes - 33)
     length = b"\x7f" + bytes([(len(value) - 127) & 127 | 128, (len(value) - 127) >> 7])
     block = request_headers() + b"\x40\x01x" + length + value
@@ -158,7 +158,7 @@ def test_metadata_a_little_too_large_is_answered(server):
 
 
 def test_header_blocks_that_never_end(start):
-    """Bytes of a block wait on every connection: they are bounded together, and not for ever."""
+    """Bytes of a block wait on every connection: all of them together are limited, also in time."""
     server = start()
     before = server.status()["VmRSS"]
     with contextlib.ExitStack() as stack:

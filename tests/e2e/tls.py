@@ -21,7 +21,7 @@ OPTIONS = [
 
 
 class Files:
-    """What a server with TLS is started with, in one folder, and the authorities behind it."""
+    """The files of a server with TLS, in one folder, and the authorities behind them."""
 
     def __init__(self, folder, **how):
         self.folder = folder
@@ -47,7 +47,7 @@ class Files:
         return [*self.flags, f"--tls_client_ca={self.clients.file}"]
 
     def context(self, client=None, protocols=("h2",), ca=None, check=True):
-        """For sockets. `client`: (certificate, key)."""
+        """The context for sockets. `client`: (certificate, key)."""
         context = ssl.create_default_context(cafile=ca or self.servers.file)
         if not check:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -63,7 +63,7 @@ class Files:
 
 
 class TlsServer(Server):
-    """Its `stub` and `get` speak TLS."""
+    """Its `stub` and `get` use TLS."""
 
     def __init__(self, folder, files, *flags, client=None, **arguments):
         self.files, self.client, self.token = files, client, None
@@ -107,7 +107,7 @@ class TlsServer(Server):
         return wait_for(lambda: [line for line in self.log().splitlines() if text in line], seconds, f"in the log: {text}")
 
     def served_serial(self, **arguments):
-        """Of the certificate that a new connection is shown."""
+        """The hash of the certificate that a new connection gets."""
         with self.connect(**arguments) as connection:
             der = connection.getpeercert(binary_form=True)
         file = self.folder / "shown.crt"
@@ -116,7 +116,7 @@ class TlsServer(Server):
 
 
 def s_client(server, *arguments, text="", timeout=20):
-    """What `openssl s_client` says of it: (exit code, everything)."""
+    """The output of `openssl s_client` for it: (exit code, everything)."""
     done = subprocess.run(
         ["openssl", "s_client", "-connect", server.address, *map(str, arguments)],
         input=text, capture_output=True, text=True, timeout=timeout, errors="replace", check=False,

@@ -1,8 +1,8 @@
 // Any bytes as the messages of a calibration, through everything that a server does with them: up
-// to three messages, each with a byte before it that says how long it is.
+// to three messages, each after a byte with its length.
 //
-// Held to: no crash and no sanitizer's complaint; accepted exactly when protobuf's parser accepts;
-// a response that parses, of the size that was told; a state that comes out the same again.
+// Checked: no crash and no sanitizer's complaint; accepted exactly when protobuf's parser accepts;
+// a response that parses and has the announced size; a state that comes out the same again.
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ std::string RandomInput(Random& random) {
   for (uint64_t i = 0; i <= Below(random, 3); ++i) {
     std::string part = RandomPart(random);
     if (OneIn(random, 6)) part = wire::Mutate(std::move(part), random);
-    // To a length that the byte can say, by a field that nobody knows: its tag, its length, zeros.
+    // An unknown field (tag, length, zeros) extends it to a length that the byte can express.
     if (part.size() % 4 != 0 || part.size() < 2) {
       const size_t rest = 2 + (6 - part.size() % 4) % 4;
       part += {'\x7a', static_cast<char>(rest - 2)};

@@ -1,9 +1,9 @@
-// Any bytes as what a model is made of: a .gguf, the index of a folder, its config.json, the text
-// of a quant_state. The first byte chooses.
+// Any bytes as the files of a model: a .gguf, the index of a folder, its config.json, the text of a
+// quant_state. The first byte chooses.
 //
-// Held to: no crash; what is refused is refused with one printable line that names the file;
-// tensors lie in their file; no allocation that the bytes do not account for; what can be planned
-// is planned.
+// Checked: no crash; a refusal is one printable line that names the file; tensors lie in their
+// file; no allocation that the bytes do not account for; a model that can be opened can be planned,
+// or is refused.
 #include <unistd.h>
 
 #include <cstdint>
@@ -157,7 +157,7 @@ std::string Header(const std::string& json, const std::string& data) {
   return file + json + data;
 }
 
-// With a model in it.
+// A folder with a model.
 class ModelFolder : public Folder {
  public:
   ModelFolder() {
@@ -178,7 +178,7 @@ void RequireRefused(const absl::Status& status, absl::string_view name) {
           "an error is one line that a terminal only shows");
 }
 
-// True when a model could be read.
+// True if a model could be read.
 bool Read(const std::string& path, absl::string_view name, size_t size) {
   absl::StatusOr<Model> model;
   const wire::MemoryUsed used = wire::Measure([&] { model = checkpoints::OpenModel(path); });

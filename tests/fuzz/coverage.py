@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Which lines of a folder the short runs of the fuzzers reach.
+"""Which lines of a folder the fuzzers' short runs reach.
 
   cmake --preset coverage && cmake --build build/coverage --target http2_fuzz_test http2_differential_fuzz_test request_fuzz_test
   tests/fuzz/coverage.py build/coverage server/transport server/wire [--missing]
 
-Runs the three programs (their corpus, then generated inputs), and prints lines that were run, of all, for each folder and file, headers included;
---missing prints those that were not. Standard library and gcov only.
+Runs the three programs (their corpus, then generated inputs), and prints how many of all lines were run, for each folder and file, headers included;
+--missing prints the other lines. Standard library and gcov only.
 """
 
 import argparse
@@ -18,7 +18,7 @@ TARGETS = ("http2", "http2_differential", "request")
 
 
 def count_lines(tree, root, folders):
-    """(file, line) -> how often it ran. A line of a template or a header has a count for each place that it was compiled for."""
+    """(file, line) -> how often it ran. A line of a template or a header has a count for each place where it was compiled."""
     counts = collections.Counter()
     for notes in tree.rglob("*.gcda"):
         told = subprocess.run(["gcov", "--json-format", "--stdout", notes], capture_output=True, check=True, cwd=tree, text=True).stdout

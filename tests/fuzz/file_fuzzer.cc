@@ -1,8 +1,8 @@
 // Any bytes as a file that quantctl reads: .npy, .safetensors (with the description of quantized
 // tensors in it), or that description on its own. The first byte chooses.
 //
-// Held to: no crash; what is found lies in the file and can be read; no allocation that the file's
-// size does not account for.
+// Checked: no crash; the tensors that are found lie in the file and can be read; no allocation that
+// the file's size does not account for.
 #include <unistd.h>
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace {
 using cli::StoredTensor;
 using cli::TensorFile;
 
-// Of the description of a quantized tensor; a copy of it lies in the metadata as a JSON string.
+// The description of a quantized tensor; the metadata contains a copy of it as a JSON string.
 std::string RandomDescription(Random& random) {
   const char* const shapes[] = {"[2]", "[2,1]", "[]", "[-1]", "[1e3]", "[9223372036854775807,2]"};
   const std::string shape = shapes[Below(random, OneIn(random, 4) ? std::size(shapes) : 1)];
@@ -91,7 +91,7 @@ std::string RandomInput(Random& random) {
 
 namespace {
 
-// What a JSON text becomes is some sixty times as large, with its names, vectors and texts.
+// A JSON text takes some sixty times its size in memory, with its names, vectors and texts.
 template <typename Work>
 void WithMemoryFor(size_t bytes, Work work) {
   const wire::MemoryUsed used = wire::Measure(work);
@@ -113,7 +113,7 @@ void Read(const cli::Source& source, const std::string& path, size_t size) {
   });
 }
 
-// True when something could be read.
+// True if something could be read.
 bool ReadFile(const std::string& path, const std::string& bytes) {
   absl::StatusOr<TensorFile> file;
   WithMemoryFor(bytes.size() + path.size(), [&] { file = cli::OpenTensorFile(path); });
@@ -150,7 +150,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fuzz::Folder folder;
   if (size == 0) return 0;
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  // From memory that ends where the file ends, so that a sanitizer sees whoever reads on.
+  // From memory that ends where the file ends, so that a sanitizer sees reads beyond it.
   const std::vector<uint8_t> exact(data + 1, data + size);
   bool read = false;
   if (data[0] % 3 == 0) {

@@ -1,4 +1,4 @@
-// A folder that goes away with the process.
+// A folder that is removed when the process ends.
 #ifndef QUANTD_TESTS_FUZZ_FOLDER_H_
 #define QUANTD_TESTS_FUZZ_FOLDER_H_
 

@@ -1,5 +1,5 @@
-// What the fuzzers share. Each defines LLVMFuzzerTestOneInput, and for the run without libFuzzer
-// (run_generated.cc) the two of its inputs that are declared here.
+// What the fuzzers share. Each defines LLVMFuzzerTestOneInput and, for the run without libFuzzer
+// (run_generated.cc), the two symbols declared first here.
 #ifndef QUANTD_TESTS_FUZZ_FUZZING_H_
 #define QUANTD_TESTS_FUZZ_FUZZING_H_
 
@@ -19,9 +19,9 @@ using wire::Below;
 using wire::OneIn;
 using wire::Random;
 
-// An input that makes sense, mostly.
+// An input that mostly makes sense.
 std::string RandomInput(Random& random);
-// How many inputs came through to the end (a response, a file that was read) and were not refused.
+// How many inputs were processed to the end (a response, a file that was read), not refused.
 extern uint64_t useful_inputs;
 
 inline void Require(bool condition, absl::string_view what) {
@@ -30,7 +30,7 @@ inline void Require(bool condition, absl::string_view what) {
   std::abort();
 }
 
-// Takes an input apart from its begin on; behind its end there are zeros.
+// Reads an input from its start; after its end there are zeros.
 class Reader {
  public:
   Reader(const uint8_t* data, size_t size) : data_(data), size_(size) {}
@@ -39,7 +39,7 @@ class Reader {
     if (at_ >= size_) return 0;
     return data_[at_++];
   }
-  // In [0, end). REQUIRES: 0 < end <= 256.
+  // A number in [0, end). REQUIRES: 0 < end <= 256.
   int Below(int end) { return Byte() % end; }
   bool Bit() { return (Byte() & 1) != 0; }
   uint64_t Word() {
@@ -47,7 +47,7 @@ class Reader {
     for (int i = 0; i < 8; ++i) word = word << 8 | Byte();
     return word;
   }
-  // Small, mostly; else any at all.
+  // Mostly small, sometimes any number.
   int64_t Length() {
     const uint8_t byte = Byte();
     if (byte < 250) return byte % 40;

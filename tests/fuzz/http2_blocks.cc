@@ -15,7 +15,7 @@ namespace {
 
 using Fields = transport::Fields;
 
-// Those that quantd heeds beside gRPC's, with values that are right and wrong, and metadata.
+// Adds fields that quantd reads, besides gRPC's, with right and wrong values; and metadata.
 void AddMore(Random& random, Fields& fields) {
   static const Fields* const some = new Fields{
       {"grpc-timeout", "10H"},
@@ -54,7 +54,7 @@ Fields RequestFields(Random& random, bool gzip) {
   if (OneIn(random, 40)) fields.emplace_back("grpc-encoding", "x");
   if (OneIn(random, 20)) fields.emplace_back("content-length", absl::StrCat(Below(random, 60)));
   while (OneIn(random, 4)) AddMore(random, fields);
-  // More than is allowed, and more than is looked at.
+  // More than is allowed, and more than is read.
   if (OneIn(random, 100)) fields.emplace_back("kept-bin", std::string(Below(random, 17'000), ','));
   if (OneIn(random, 100)) fields.emplace_back("a", std::string(Below(random, 40'000), 'a'));
   if (OneIn(random, 8)) fields.emplace_back("a", std::string(Below(random, 300), 'a'));
@@ -62,7 +62,8 @@ Fields RequestFields(Random& random, bool gzip) {
   return fields;
 }
 
-// As a client's library would: static table and Huffman's code, without a memory of its own.
+// As a client's library would write it: with the static table and Huffman's code, but no dynamic
+// table.
 std::string Compressed(const Fields& fields) {
   nghttp2_hd_deflater* deflater = nullptr;
   Require(nghttp2_hd_deflate_new(&deflater, 0) == 0, "there is memory for HPACK");
@@ -98,7 +99,7 @@ std::string Gzip(const std::string& bytes) {
 }
 
 std::string RefusedBlock(Random& random) {
-  // Another one each time: HPACK makes one byte of what has been said before.
+  // A different name each time: HPACK writes a field that it has seen as one byte.
   const std::string name = absl::StrCat(random(), std::string(Below(random, 400), 'n'));
   return transport::HeaderBlock({{":method", "POST"},
                                  {":scheme", "http"},
@@ -112,7 +113,7 @@ std::string RequestBlock(Random& random, bool gzip) {
   if (OneIn(random, 4)) return Compressed(fields);
   std::string block;
   for (const auto& [name, value] : fields) {
-    // Not indexed, or kept in the table for those behind it.
+    // Not indexed, or kept in the table for later blocks.
     block.push_back(OneIn(random, 4) ? 0x40 : 0);
     block += transport::HpackString(name) + transport::HpackString(value);
   }

@@ -1,4 +1,4 @@
-// Header blocks of calls, in every way that HPACK has to say them.
+// Header blocks of calls, in every form that HPACK has.
 #ifndef QUANTD_TESTS_FUZZ_HTTP2_BLOCKS_H_
 #define QUANTD_TESTS_FUZZ_HTTP2_BLOCKS_H_
 
@@ -8,9 +8,9 @@
 
 namespace quantd::fuzz {
 
-// Of a call of the method that there is, mostly. `gzip`: its messages may be compressed.
+// For a call, mostly of the existing method. `gzip`: its messages may be compressed.
 std::string RequestBlock(Random& random, bool gzip);
-// Of a call of a method that there is not, with a long name.
+// For a call of a method that does not exist, with a long name.
 std::string RefusedBlock(Random& random);
 std::string Gzip(const std::string& bytes);
 

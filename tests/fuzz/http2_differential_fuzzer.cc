@@ -1,9 +1,8 @@
-// Any bytes as what a peer sends over a connection, to the transport and to nghttp2's own server
-// session. The transport gets them in pieces through a socket, reads large messages in place,
-// follows frames on its own and lets calls see messages; nghttp2 gets them in one piece
-// (http2_reference.h).
+// Any bytes from a peer over a connection, to the transport and to nghttp2's own server session.
+// The transport gets them in pieces through a socket, reads large messages in place, follows frames
+// itself and passes messages to calls; nghttp2 gets them in one piece (http2_reference.h).
 //
-// Held to: both have the same calls; the same messages have reached them; they end alike; the
+// Checked: both have the same calls; these got the same messages and end in the same way; the
 // connection ends with the same error, and the same streams are reset.
 #include <algorithm>
 #include <cstdint>
@@ -32,8 +31,7 @@ namespace {
 
 using State = ReferenceStream::State;
 
-// Of a connection: enough for all that an input may hold, so that nothing is refused for want of
-// it.
+// Limits that no input reaches, so that nothing is refused for them.
 constexpr size_t kMostInput = 64 << 10;
 constexpr uint32_t kStreams = 1 << 20;
 constexpr uint64_t kWindow = 256 << 10;
@@ -96,7 +94,7 @@ bool IsBegin(const std::vector<std::string>& some, const std::vector<std::string
   return some.size() <= all.size() && std::equal(some.begin(), some.end(), all.begin());
 }
 
-// What the server said: its last word on the connection, and the streams that it reset.
+// The server's error for the connection, and the streams that it reset.
 struct Said {
   uint32_t error = 0;
   std::set<std::pair<int32_t, uint32_t>> resets;
@@ -122,10 +120,10 @@ Said Understand(absl::string_view received) {
   return said;
 }
 
-// `cut_short`: the connection has ended with an error, and calls with it.
+// `cut_short`: the connection has ended with an error, and all calls with it.
 void CompareCall(int32_t id, const ReferenceStream& expected, const Seen* seen, bool cut_short) {
   if (seen == nullptr) {
-    // One that was cancelled before it could begin is never seen.
+    // A call that was cancelled before it could begin is never seen.
     RequireFor(id, !expected.is_call || cut_short || expected.state == State::kReset,
                "its call has begun");
     return;
@@ -136,7 +134,7 @@ void CompareCall(int32_t id, const ReferenceStream& expected, const Seen* seen, 
              "no other messages reached it");
   if (cut_short || expected.state == State::kReset) return;
   RequireFor(id, seen->messages.size() == expected.messages.size(), "all messages reached it");
-  // What a message is too large for, it may be when it is compressed, too.
+  // A compressed message may be too large where the reference finds it broken.
   const bool too_large = seen->end == absl::StatusCode::kResourceExhausted &&
                          expected.end == absl::StatusCode::kInvalidArgument;
   const bool untimely = expected.has_length && expected.end != absl::StatusCode::kOk;
@@ -160,7 +158,7 @@ void Compare(const Reference& expected, const CollectService& service, const Sai
     if (stream.end == absl::StatusCode::kOk && !stream.messages.empty()) ++useful_inputs;
   }
   if (cut_short) return;
-  // Which of two resets comes first is a matter of time, and DATA that nobody hears may be wrong.
+  // Which of two resets comes first depends on timing, and DATA that no call reads may be wrong.
   const auto is_open = [&expected](int32_t id) {
     const auto stream = expected.streams.find(id);
     if (stream == expected.streams.end()) return false;
@@ -196,7 +194,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > kMostInput) return 0;
   absl::string_view input(reinterpret_cast<const char*>(data), size);
   const Reference expected = AskNghttp2(Join(input), kStreams, kWindow, kMostMessage);
-  // The same pieces, up to where both must agree.
+  // The same pieces, as far as both must agree.
   std::string same;
   for (size_t left = expected.compared; left != 0;) {
     const char step = input[0];

@@ -1,10 +1,10 @@
-// Any bytes as what a peer sends over a connection: through a socket into the transport, with a
-// service that sends every message back. Inputs are pieces, so that frames are cut anywhere
-// (http2_input.h), and may say what goes on around them: memory that is scarce, a peer that does
-// not read, time that passes, a server that ends (Around).
+// Any bytes from a peer over a connection: through a socket into the transport, with a service that
+// sends every message back. Inputs consist of pieces, so that frames are cut anywhere
+// (http2_input.h), and may choose their surroundings: little memory, a peer that does not read,
+// time that passes, a server that ends (Around).
 //
-// Held to: no crash and no sanitizer's complaint; the connection ends soon after its peer has ended
-// it; nothing is left then of calls, memory set aside or buffers.
+// Checked: no crash and no sanitizer's complaint; the connection ends soon after its peer has ended
+// it; then no calls, reserved memory or buffers are left.
 #include <cstdint>
 #include <cstring>
 #include <string>

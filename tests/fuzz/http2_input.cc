@@ -19,14 +19,14 @@ using transport::kPreface;
 constexpr size_t kPrefaceBytes = 24;
 constexpr size_t kHeadBytes = 9;
 constexpr uint32_t kStreamBits = 0x7FFFFFFF;
-// A conversation does not grow beyond, so that one run stays short.
+// A conversation does not grow longer, so that one run stays short.
 constexpr size_t kMostFrames = 200;
-// What may be floods: frames that cost much, answers that nobody reads.
+// Enough for a flood: frames that cost much, or responses that nobody reads.
 constexpr int kFlood = 130;
-constexpr int kMostSettings = 32;  // in a frame
-// More than any of the fuzzers lets a message become, once it is inflated.
+constexpr int kMostSettings = 32;  // per frame
+// When inflated, more than any of the fuzzers accepts in a message.
 constexpr size_t kBomb = (1 << 20) + 1;
-// Read in place, in frames of some KiB.
+// From this size on, a message is read in place, in frames of some KiB.
 constexpr size_t kLargeMessage = 16 << 10;
 
 Frame Make(uint8_t type, uint8_t flags, uint64_t stream, std::string payload) {
@@ -35,7 +35,7 @@ Frame Make(uint8_t type, uint8_t flags, uint64_t stream, std::string payload) {
 
 // ---- Frames
 
-// Of those that a frame may be on: one that there is, mostly.
+// A stream that a frame may be on, mostly an existing one.
 uint64_t AnyStream(Random& random, uint64_t next_stream) {
   if (next_stream == 1 || OneIn(random, 10)) return Below(random, 9);
   return OneIn(random, 3) ? 1 + 2 * Below(random, next_stream / 2) : next_stream - 2;
@@ -50,7 +50,7 @@ void Pad(Frame& frame, Random& random) {
 
 std::string Message(Random& random, bool gzip) {
   const size_t size = Below(random, OneIn(random, 8) ? 40'000 : 50);
-  // What comes to lie in the wrong place is to be seen.
+  // Bytes that show their position, so that misplaced ones are noticed.
   const std::string bytes = transport::Pattern(random(), size);
   if (!gzip) return transport::Prefixed(bytes);
   std::string compressed = Gzip(OneIn(random, 40) ? std::string(kBomb, 'b') : bytes);
@@ -60,8 +60,8 @@ std::string Message(Random& random, bool gzip) {
   return message;
 }
 
-// In frames of one size, as clients send what is large, or cut anywhere; now and then something
-// else comes between.
+// In frames of one size, as clients send large messages, or cut anywhere; sometimes with another
+// frame in between.
 void AddData(uint64_t id, absl::string_view data, bool ends, Random& random,
              std::vector<Frame>& frames) {
   size_t step = OneIn(random, 2) ? data.size() : 1 + Below(random, 50);
@@ -77,7 +77,7 @@ void AddData(uint64_t id, absl::string_view data, bool ends, Random& random,
   } while (!data.empty());
 }
 
-// A call, mostly a whole one.
+// A call, mostly a complete one.
 void AddCall(uint64_t id, Random& random, std::vector<Frame>& frames) {
   const bool gzip = OneIn(random, 6);
   const std::string block = RequestBlock(random, gzip);
@@ -95,7 +95,7 @@ void AddCall(uint64_t id, Random& random, std::vector<Frame>& frames) {
   AddData(id, data, !OneIn(random, 4), random, frames);
 }
 
-// Of one kind, as many as make the transport act.
+// Frames of one kind, as many as make the transport react.
 void AddFlood(Random& random, uint64_t& next_stream, std::vector<Frame>& frames) {
   const uint64_t kind = Below(random, 4);
   std::string settings;
@@ -175,7 +175,7 @@ uint64_t NextStream(const std::vector<Frame>& frames) {
   return last == 0 ? 1 : std::min<uint64_t>((last | 1) + 2, kStreamBits);
 }
 
-// One frame as two: DATA as DATA, a header block as HEADERS and CONTINUATION.
+// Makes two frames of one: DATA becomes DATA, a header block HEADERS and CONTINUATION.
 void Split(std::vector<Frame>& frames, size_t at, Random& random) {
   Frame& first = frames[at];
   const bool is_block = first.type == transport::kHeadersFrame;
@@ -204,7 +204,7 @@ void JoinNext(std::vector<Frame>& frames, size_t at) {
   frames.erase(frames.begin() + static_cast<ptrdiff_t>(at) + 1);
 }
 
-// DATA as a message with the right length, what is in it aside.
+// Makes DATA a message with the right length, whatever it contains.
 void MakeMessage(Frame& frame) {
   if (frame.type != transport::kDataFrame || (frame.flags & kPadded) != 0) return;
   const size_t prefix = std::min<size_t>(frame.payload.size(), 5);

@@ -1,12 +1,12 @@
-// libFuzzer's mutations for inputs of HTTP/2: frames stay frames, so that a run reaches what lies
-// behind their heads. One in eight is of plain bytes, for heads that lie.
+// libFuzzer's mutations for inputs of HTTP/2: frames stay frames, so that a run gets beyond their
+// heads. One in eight changes plain bytes, so that heads may lie.
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "http2_input.h"
 
-// libFuzzer's names.
+// Names that libFuzzer prescribes.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
                                           unsigned int seed);
@@ -23,7 +23,7 @@ Conversation Of(const uint8_t* input, size_t size) {
   return ParseConversation(Join({reinterpret_cast<const char*>(input), size}));
 }
 
-// As an input of at most so many bytes; what is beyond is cut off.
+// Writes it as an input of at most `max_size` bytes; what is longer is cut off.
 size_t Store(const Conversation& conversation, Random& random, uint8_t* out, size_t max_size) {
   const std::string input = Cut(ToBytes(conversation), random);
   return input.copy(reinterpret_cast<char*>(out), max_size);
@@ -43,7 +43,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsi
   Random random(seed);
   if (OneIn(random, 8)) return LLVMFuzzerMutate(data, size, max_size);
   Conversation conversation = Of(data, size);
-  // The same frames, cut otherwise.
+  // Sometimes the same frames, cut differently.
   if (!OneIn(random, 16)) Change(conversation, random, ChangeBytes);
   return Store(conversation, random, data, max_size);
 }

@@ -19,14 +19,14 @@
 namespace quantd::fuzz {
 namespace {
 
-// One for all inputs: to make it costs more than to say a short input. What an input leaves behind
-// in it, the next one runs into.
+// One loop for all inputs: making it costs more than a short input. What an input leaves in it
+// disturbs the next one, and so is noticed.
 loop::Loop& TheLoop() {
   static loop::Loop* const the_loop = loop::Loop::Create()->release();
   return *the_loop;
 }
 
-// The other end of the connection, and what turns the loop until all is over.
+// The other end of the connection. It keeps the loop running until everything has ended.
 class Peer final : private loop::Posted {
  public:
   Peer(OneMethod& service, transport::TransportContext& context, transport::ConnectionSet& set,
@@ -53,12 +53,12 @@ class Peer final : private loop::Posted {
   }
 
  private:
-  // Turns in which what is left ends: connections that are closed and calls that have ended.
+  // Iterations that the rest needs to end: closed connections and calls that have ended.
   static constexpr int kIterationsBehind = 2;
-  // As it passes with kTimePasses.
+  // The time of an iteration with kTimePasses.
   static constexpr std::chrono::milliseconds kTurn{250};
 
-  // Once a turn. It never lets the loop wait: nothing depends on time, but for its pauses.
+  // Runs once per iteration. It never lets the loop wait: nothing depends on time except pauses.
   void Run() override {
     if (leaves_) return loop::Loop::Leave();
     if (server_fd_ >= 0) {
@@ -99,7 +99,7 @@ class Peer final : private loop::Posted {
   void Receive() {
     if (fd_ < 0 || (deaf_ && ++quiet_ <= quiet_iterations_)) return;
     if (std::exchange(deaf_, false)) quiet_ = 0;
-    // Not on the stack, where it would be poisoned every time.
+    // Not on the stack, where a sanitizer would poison it every time.
     static std::array<char, 65536> bytes;
     const ssize_t count = recv(fd_, bytes.data(), bytes.size(), 0);
     if (count > 0) {
@@ -128,7 +128,7 @@ class Peer final : private loop::Posted {
   bool deaf_;
   absl::string_view input_;
   absl::string_view piece_;
-  bool joined_ = false;  // with what comes behind the piece
+  bool joined_ = false;  // with the piece that follows
   std::string* const received_;
   uint64_t seen_ = 0;
   int fd_ = -1;

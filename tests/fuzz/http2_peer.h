@@ -1,5 +1,5 @@
-// What the fuzzers of HTTP/2 have in common beside their inputs: a service with one method, and
-// the peer that says an input to it through a socket.
+// What the fuzzers of HTTP/2 share besides their inputs: a service with one method, and the peer
+// that sends it an input through a socket.
 #ifndef QUANTD_TESTS_FUZZ_HTTP2_PEER_H_
 #define QUANTD_TESTS_FUZZ_HTTP2_PEER_H_
 
@@ -23,7 +23,7 @@ class OneMethod : public transport::CallHandler {
 
   rpc::Calls calls;
   memory::Pool pool;
-  uint64_t progress = 0;  // what its calls count up when they have seen something
+  uint64_t progress = 0;  // its calls increase it when they have seen something
 
  protected:
   ~OneMethod() = default;
@@ -33,16 +33,16 @@ struct Surroundings {
   transport::Limits limits;
   uint64_t receive_budget = 4 << 20;
   uint64_t window = 64 << 10;
-  // Of the input: Around. Where it is not heeded: 0.
+  // Whether the input's setting (Around) is used; else it is 0.
   bool heeds_around = false;
-  // Turns of the loop in which nothing happens before the peer ends the connection.
+  // Iterations of the loop without any event before the peer ends the connection.
   int quiet_iterations = 3;
 };
 
-// Says `input` (http2_input.h) on a connection, ends it when nothing more happens, and returns
-// when all is over: then nothing is left of calls, memory set aside or buffers, or it aborts.
-// `received`: what the server said; null: nobody wants it. False: the connection was throttled, so
-// that how much of the input was read is a matter of time.
+// Sends `input` (http2_input.h) on a connection, ends it when nothing more happens, and returns
+// when everything has ended. If calls, reserved memory or buffers are left then, it aborts.
+// `received`: what the server sent; may be null. False: the connection was throttled, so that it
+// depends on timing how much of the input was read.
 bool Converse(OneMethod& service, const Surroundings& surroundings, absl::string_view input,
               std::string* received);
 

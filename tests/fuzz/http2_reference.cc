@@ -21,7 +21,7 @@ constexpr size_t kHeadBytes = 9;
 constexpr size_t kPrefixBytes = 5;
 constexpr uint32_t kMaxFrameBytes = 128 << 10;
 
-// The message that is compressed in `bytes`; nullopt: none, or one with more than `most` bytes.
+// The message that `bytes` contain compressed; nullopt: none, or one of more than `most` bytes.
 std::optional<std::string> Inflate(transport::Encoding encoding, const std::string& bytes,
                                    size_t most) {
   z_stream stream = {};
@@ -69,7 +69,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // All that comes of `bytes`.
+  // Processes all of `bytes`, as far as the comparison goes.
   Reference Ask(absl::string_view bytes) {
     Take(bytes.substr(0, kPrefaceBytes));
     absl::string_view left = bytes.substr(std::min(kPrefaceBytes, bytes.size()));
@@ -78,7 +78,7 @@ class Session {
       Take(ToBytes(frame));
       Note(frame);
     }
-    // The begin of one more: what it may do is known when its head is whole.
+    // The start of one more frame: once its head is complete, it is known what it may do.
     std::string head(left.substr(0, kHeadBytes));
     if (head.size() == kHeadBytes) head[0] = head[1] = head[2] = 0;
     absl::string_view begin = head;
@@ -124,7 +124,7 @@ class Session {
         });
   }
 
-  // nghttp2 does not tell of all frames that it drops.
+  // nghttp2 does not report all frames that it drops.
   void Note(const Frame& frame) {
     ReferenceStream* const stream = Find(static_cast<int32_t>(frame.stream));
     if (stream == nullptr) return;
@@ -133,7 +133,7 @@ class Session {
     if (ends && stream->state == State::kAnswered) stream->state = State::kOver;
   }
 
-  // Gives it to nghttp2. What it has made of a block from which the comparison stops is taken back.
+  // Passes it to nghttp2. If the comparison stops at a header block, its effects are undone.
   void Take(absl::string_view bytes) {
     const ssize_t used = nghttp2_session_mem_recv(
         session_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
@@ -168,7 +168,7 @@ class Session {
     return found == result_.streams.end() ? nullptr : &found->second;
   }
 
-  // Whether the transport may go another way from this frame on.
+  // Whether the transport may behave differently from this frame on.
   bool Stops(const Frame& frame) {
     const auto id = static_cast<int32_t>(frame.stream);
     if (frame.type == transport::kHeadersFrame) block_began_at_ = taken_;
@@ -178,10 +178,10 @@ class Session {
     if (id == 0 || !carries) return false;
     const ReferenceStream* const stream = Find(id);
     if (stream == nullptr) {
-      return id <= last_;  // a number that was passed over, or a stream whose head was none
+      return id <= last_;  // a number that was skipped, or a stream without a valid head
     }
     if (stream->state == State::kOpen) return false;
-    // DATA that nobody hears is not looked at, unless HTTP/2 still knows the stream.
+    // DATA that no call reads is not checked, unless HTTP/2 still knows the stream.
     const bool plain_data =
         frame.type == transport::kDataFrame && (frame.flags & transport::kPadded) == 0;
     return stream->state != State::kAnswered || !plain_data;
@@ -201,7 +201,7 @@ class Session {
 
   void OnHeader(const nghttp2_frame& frame, absl::string_view name, absl::string_view value) {
     block_decoded_ += name.size() + value.size() + transport::Head::kFieldOverhead;
-    // The transport answers, or ends the connection; and deadlines are a matter of time.
+    // The transport answers, or ends the connection; and deadlines depend on timing.
     if (block_decoded_ > transport::Head::kMaxBytes || name == "grpc-timeout") block_stops_ = true;
     ReferenceStream* const stream = Find(frame.hd.stream_id);
     if (stream == nullptr) return;
@@ -211,7 +211,7 @@ class Session {
 
   void OnFrame(const nghttp2_frame& frame) {
     ReferenceStream* const stream = Find(frame.hd.stream_id);
-    if (frame.hd.type == NGHTTP2_GOAWAY) stopped_ = true;  // it hears no more when no call is left
+    if (frame.hd.type == NGHTTP2_GOAWAY) stopped_ = true;  // it reads no more without calls
     if (stream == nullptr) return;
     switch (frame.hd.type) {
       case NGHTTP2_HEADERS:
@@ -230,14 +230,14 @@ class Session {
 
   void OnHead(int32_t id, ReferenceStream& stream) {
     if (stream.head.HttpError() != 0) {
-      block_stops_ = true;  // its response is no gRPC
+      block_stops_ = true;  // its response is not gRPC's
       return;
     }
     stream.is_call = stream.head.path() == kPath && stream.head.Check().ok();
     if (!stream.is_call) GiveUp(id, stream, absl::StatusCode::kUnimplemented);
   }
 
-  // The rest is heard by nobody.
+  // Nobody reads the rest.
   void GiveUp(int32_t id, ReferenceStream& stream, absl::StatusCode code) {
     stream.end = code;
     stream.state = State::kAnswered;
@@ -255,7 +255,7 @@ class Session {
     if (code != absl::StatusCode::kOk) GiveUp(id, *stream, code);
   }
 
-  // False: it is not whole.
+  // False: it is incomplete.
   bool TakeMessage(ReferenceStream& stream, absl::StatusCode& code) const {
     const auto byte = [&](size_t at) { return size_t{static_cast<uint8_t>(stream.left[at])}; };
     const size_t flag = byte(0);
@@ -308,7 +308,7 @@ class Session {
   size_t taken_ = 0;
   bool stopped_ = false;
   int32_t last_ = 0;  // the highest stream
-  // The header block that is coming.
+  // The header block that is arriving.
   size_t block_began_at_ = 0;
   size_t block_decoded_ = 0;
   int32_t block_stream_ = 0;

@@ -1,9 +1,8 @@
-// What nghttp2's own server session makes of a conversation: the streams that it has, and what
-// has reached them. It is given the bytes frame by frame, in one piece each, and answers as the
-// transport would.
+// What nghttp2's own server session makes of a conversation: its streams, and what they received.
+// It gets the bytes frame by frame, each in one piece, and answers as the transport would.
 //
-// It stops where the transport may go another way, because it holds a peer to more than nghttp2
-// does, or because what it does then is a matter of time.
+// It stops where the transport may behave differently, because that is stricter than nghttp2, or
+// because its behaviour depends on timing from there on.
 #ifndef QUANTD_TESTS_FUZZ_HTTP2_REFERENCE_H_
 #define QUANTD_TESTS_FUZZ_HTTP2_REFERENCE_H_
 
@@ -24,29 +23,29 @@ namespace quantd::fuzz {
 struct ReferenceStream {
   enum class State {
     kOpen,
-    kEnded,     // by the peer, who says no more
-    kAnswered,  // refused, or given up: DATA that comes is dropped
+    kEnded,     // by the peer, who sends no more
+    kAnswered,  // refused or given up: further DATA is dropped
     kOver,      // both
-    kReset,     // by the peer or by nghttp2: what had come may be dropped
+    kReset,     // by the peer or by nghttp2: earlier data may be dropped
   };
   State state = State::kOpen;
-  // What is a matter of time, and of how its bytes come in pieces: a reset by the peer that may
+  // What depends on timing, and on how the bytes are cut into pieces: a reset by the peer that may
   // come before another one, and a content-length, which ends a stream in the middle of a frame.
   bool peer_reset = false;
   bool has_length = false;
   transport::Head head;
-  bool is_call = false;  // of the method that there is
+  bool is_call = false;  // of the existing method
   std::vector<std::string> messages;
   absl::StatusCode end = absl::StatusCode::kCancelled;  // of a call
-  std::string left;                                     // of a message that is not whole
+  std::string left;                                     // of an incomplete message
 };
 
 struct Reference {
-  size_t compared = 0;  // bytes from the begin on, of which all the rest is true
+  size_t compared = 0;  // the number of bytes that the rest is about
   std::map<int32_t, ReferenceStream> streams;
-  std::set<std::pair<int32_t, uint32_t>> resets;  // that nghttp2 sent: stream and reason
-  uint32_t error = 0;                             // what it has ended the connection with
-  bool fatal = false;                             // without another word
+  std::set<std::pair<int32_t, uint32_t>> resets;  // sent by nghttp2: stream and reason
+  uint32_t error = 0;                             // with which it has ended the connection
+  bool fatal = false;                             // without a GOAWAY
 };
 
 Reference AskNghttp2(absl::string_view bytes, uint32_t max_streams, uint32_t window,

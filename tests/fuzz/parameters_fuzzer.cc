@@ -1,8 +1,8 @@
 // Any bytes as a PutParametersRequest, as a file of a stored set, and as a reference.
 //
-// Held to: no crash; a message is taken apart exactly when protobuf's parser takes it; what is
-// stored can be read, is its own encoding, and means to protobuf what the message meant; a
-// reference is its own text and never a path.
+// Checked: no crash; a message is split exactly when protobuf's parser accepts it; what is stored
+// can be read, encodes to itself, and means to protobuf what the message meant; a reference's text
+// is canonical and never a path.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdint>
@@ -104,7 +104,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto reference = stored_parameters::ParseReference(text, "parameters");
   if (reference.ok()) {
     fuzz::Require(reference->Text() == text, "a reference is its text");
-    fuzz::Require(text.find('/') == std::string::npos, "a reference is no path");
+    fuzz::Require(text.find('/') == std::string::npos, "a reference is not a path");
     if (reference->is_full()) {
       const auto file = stored_parameters::ParseFileName(reference->FileName());
       fuzz::Require(file.has_value() && file->Text() == text, "a file is its reference");

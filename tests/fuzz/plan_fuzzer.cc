@@ -1,8 +1,8 @@
-// Any types, shapes, axes, blocks and bytes as what the core is asked to do: requests without a
-// message, of which most have tensors that fit, which a fuzzer of messages hardly ever hits.
+// Any types, shapes, axes, blocks and bytes as a task for the core: requests without a message.
+// Most of them have tensors that fit, which a fuzzer of messages hardly ever finds.
 //
-// Held to: no crash and no sanitizer's complaint; never more memory than was told before the plan,
-// or by it; the scalar kernels and several threads write the same bytes.
+// Checked: no crash and no sanitizer's complaint; never more memory than was announced before the
+// plan, or by it; the scalar kernels and several threads write the same bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -28,14 +28,14 @@ uint64_t useful_inputs = 0;
 
 std::string RandomInput(Random& random) {
   std::string input(64 + Below(random, 200), '\0');
-  const bool plain = OneIn(random, 2);  // short shapes, few of the choices that are refused
+  const bool plain = OneIn(random, 2);  // short shapes, few choices that are refused
   for (char& byte : input) byte = static_cast<char>(plain ? Below(random, 240) : random());
   return input;
 }
 
 namespace {
 
-// A tensor that claims more has no bytes, and a plan refuses it.
+// A tensor that claims more gets no bytes, and a plan refuses it.
 constexpr uint64_t kMostBytes = 128 << 10;
 constexpr uint64_t kMostResponse = 1 << 20;
 // The text of an error, and the objects that own what is large.
@@ -155,7 +155,7 @@ class Parameters {
     if (in_.Below(32) == 0) granularity.block_shape.push_back(in_.Length());
     return granularity;
   }
-  // One that fits, mostly.
+  // Mostly one that fits.
   Shape ScaleShape(const Shape& x, const Granularity& granularity) {
     if (in_.Below(16) == 0) return TakeShape();
     const auto blocks = [](int64_t length, int64_t block) {
@@ -187,7 +187,7 @@ class Parameters {
     uint64_t bytes = ByteSize(type, *elements);
     if (in_.Below(32) == 0) bytes += static_cast<uint64_t>(in_.Below(9)) - 4;  // a few too many
     if (bytes > kMostBytes) return view;
-    const int fill = in_.Below(4);  // 0x38 is a good number of every type
+    const int fill = in_.Below(4);  // 0x38 is a valid number in every type
     std::vector<uint8_t> all(bytes, fill == 0 ? 0 : 0x38);
     if (fill > 1) {
       uint64_t word = in_.Word();
@@ -196,7 +196,7 @@ class Parameters {
         if (fill == 2) word = word * 6364136223846793005 + 1442695040888963407;
       }
     }
-    // At any address; behind the last byte the allocation ends.
+    // At any address; the allocation ends behind the last byte.
     const size_t skipped = in_.Below(4) == 0 ? static_cast<size_t>(in_.Below(16)) : 0;
     all.insert(all.begin(), skipped, 0);
     all.shrink_to_fit();
@@ -206,7 +206,7 @@ class Parameters {
   }
 
   Reader& in_;
-  std::vector<std::vector<uint8_t>> kept_;  // their elements stay where they are
+  std::vector<std::vector<uint8_t>> kept_;  // the elements do not move
 };
 
 memory::Pool& Pool() {
@@ -220,7 +220,7 @@ struct Answered {
   absl::Status status;
   DataType type = DataType::kUnspecified;  // of y
   std::string y, others;
-  uint64_t pieces = 0;  // bytes that the response has outside of operator new
+  uint64_t pieces = 0;  // of the response, outside of operator new
 };
 
 Answered Execute(const operations::Operation& operation, const Executor& executor, bool keep) {
@@ -246,7 +246,7 @@ Answered Execute(const operations::Operation& operation, const Executor& executo
   return answered;
 }
 
-// Of a float's bits, in 16 or 32 of them.
+// `bits`: those of a float of 16 or 32 bits.
 bool IsNan(DataType type, uint32_t bits) {
   if (type == DataType::kFloat) return (bits & 0x7fffffff) > 0x7f800000;
   if (type == DataType::kFloat16) return (bits & 0x7fff) > 0x7c00;
@@ -268,7 +268,7 @@ bool Same(const Answered& a, const Answered& b) {
   return true;
 }
 
-// True when it was answered.
+// True if there was a response.
 bool Serve(const wire::Request& request) {
   static const Executor* const alone = new Executor(1);
   static const Executor* const together = new Executor(2);

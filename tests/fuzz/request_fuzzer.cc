@@ -1,9 +1,9 @@
 // Any bytes as a request, through everything that a server does with them: decode, plan, execute,
-// answer. The first byte chooses the method, or a stream's item.
+// encode. The first byte chooses the method, or a stream's item.
 //
-// Held to: no crash and no sanitizer's complaint; accepted exactly when protobuf's parser accepts;
-// a response that parses, within the memory that was told before the plan, and by it; the same y in
-// parts.
+// Checked: no crash and no sanitizer's complaint; accepted exactly when protobuf's parser accepts;
+// a response that parses, within the memory that was announced before the plan, and by it; the same
+// y in parts.
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ std::string RandomInput(Random& random) {
   } else if (kind < wire::kUnaryOperations) {
     message = wire::RandomRequest(wire::kMethods[kind].method, random);
   } else {
-    do {  // of two operations in one item the last counts
+    do {  // of two operations in one item the last one counts
       const wire::Method method = wire::kMethods[Below(random, wire::kUnaryOperations)].method;
       const std::string request = wire::RandomRequest(method, random);
       message += wire::MakeItem(random(), method, request).SerializeAsString();
@@ -63,7 +63,7 @@ namespace {
 
 using fuzz::Require;
 
-// What a server's memory budget would do; an input of a fuzzer is small, and its response as well
+// The limit of a server's memory budget; an input of a fuzzer is small, and so is its response
 // unless a shape lies.
 constexpr uint64_t kBudgetBytes = uint64_t{64} << 20;
 
@@ -106,7 +106,7 @@ const Executor& OneThread() {
   return *executor;
 }
 
-// What half of the message says of x.
+// The range of x that is known from the first half of the message.
 RangeSoFar RangeOfHalf(const wire::Request& request, const std::vector<uint8_t>& message) {
   RangeSoFar range;
   const auto* const dynamic = std::get_if<DynamicQuantizeParameters>(&request.parameters);
@@ -125,7 +125,7 @@ RangeSoFar RangeOfHalf(const wire::Request& request, const std::vector<uint8_t>&
   return range;
 }
 
-// y of a request that was served, made in parts as large ones are.
+// Makes y of a served request in parts, as large ones are made.
 void RequireSameInParts(const wire::Request& request, const std::vector<uint8_t>& message,
                         const absl::Status& served, const wire::ResponseContents& wanted) {
   absl::StatusOr<operations::Operation> operation = operations::Plan(request);
@@ -223,7 +223,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       return 0;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kUnimplemented:
-    case absl::StatusCode::kFailedPrecondition:  // stored parameters, of which there are none
+    case absl::StatusCode::kFailedPrecondition:  // stored parameters, which do not exist here
     case absl::StatusCode::kResourceExhausted:
       return 0;
     default:

@@ -1,12 +1,12 @@
 // Runs a fuzzer's function without libFuzzer, on generated inputs: the short run that every build
-// and every compiler can do.
+// with any compiler can do.
 //
 //   request_fuzz_test [number of inputs [folder]]
 //
 // QUANTD_TEST_SEED=... repeats a run, or one input of it.
 //
-// Those of corpus/ come first: what a long run has found. With a folder it writes the generated
-// ones there as well: a corpus for libFuzzer to start from.
+// The inputs in corpus/, which long runs have found, come first. With a folder it also writes the
+// generated inputs there: a corpus for libFuzzer to start from.
 #include <chrono>
 #include <cinttypes>
 #include <csignal>
@@ -62,6 +62,6 @@ int main(int argc, char** argv) {
   std::printf("%" PRIu64 " inputs of the corpus; %" PRIu64 " inputs, %" PRIu64
               " of them answered\n",
               known, done, useful_inputs);
-  // Inputs that are all refused would test nothing.
+  // If all inputs are refused, nothing is tested.
   return useful_inputs > done / 4 ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-"""Holds the bill of materials in a mounted image to the image: bill.py ROOT ARCHITECTURE VERSION CREATED. Exit 1 and what is wrong."""
+"""Compares the bill of materials in a mounted image with the image: bill.py ROOT ARCHITECTURE VERSION CREATED. Prints what is wrong,
+and exits with 1."""
 
 import hashlib
 import json

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# buildah and podman where no daemon runs and little is allowed (a container, a chroot): chroot isolation, plain copies as
-# storage, limits that such a place grants. Sourced by tests/suites/image.sh.
+# buildah and podman without a daemon and with few privileges (in a container, in a chroot): chroot isolation, plain copies as
+# storage, limits that such a place allows. Sourced by tests/suites/image.sh.
 
 storage=(--root="$QUANTD_BUILD/image/storage" --runroot="$QUANTD_BUILD/image/run" --storage-driver=vfs)
 base=docker.io/library/debian:bookworm-slim
@@ -8,17 +8,17 @@ base=docker.io/library/debian:bookworm-slim
 buildah_here() { buildah "${storage[@]}" "$@"; }
 podman_here() { podman "${storage[@]}" --runtime=runc --cgroup-manager=cgroupfs --events-backend=file "$@"; }
 
-# podman's own defaults for these limits lie above what such a place may raise them to.
+# podman's own defaults for these limits are above what such a place allows.
 start_here() { podman_here run --detach --ulimit=nofile=4096:4096 --ulimit=nproc=4096:4096 "$@"; }
 
-# Whether buildah can make an image at all: it unpacks layers in a mount namespace, which a plain chroot does not grant.
+# Whether buildah can make an image at all: it unpacks layers in a mount namespace, which a plain chroot does not allow.
 can_build() {
   local container
   container=$(buildah_here from scratch) && buildah_here add --quiet "$container" "$QUANTD_ROOT/LICENSE" / &&
     buildah_here commit --quiet --rm "$container" localhost/probe && buildah_here rmi localhost/probe
 }
 
-# The base image: as it is published, or, where the registry is out of reach, made with debootstrap.
+# The base image: the published one, or, if the registry cannot be reached, one made with debootstrap.
 prepare_base() {
   {
     buildah_here images --quiet "$base" && return
@@ -41,8 +41,8 @@ make_base() {
     rm -rf "$root"
 }
 
-# build_image NAME [ARCHITECTURE [OPTIONS...]]: for this machine's own or another one, which needs no emulator. What this machine's compiler
-# has compiled before is not compiled again. BUILDPLATFORM: buildah 1.28 does not set it in FROM. Health checks exist in Docker's image format only.
+# build_image NAME [ARCHITECTURE [OPTIONS...]]: for this machine's own or another architecture, which needs no emulation. This machine's
+# compiler cache is used. BUILDPLATFORM: buildah 1.28 does not set it in FROM. Health checks exist in Docker's image format only.
 build_image() {
   local name=$1 architecture=${2:-$(dpkg --print-architecture)}
   shift $(($# < 2 ? 1 : 2))

@@ -1,4 +1,4 @@
-"""gRPC's cases (interop-test-descriptions), the clients that make them, and how each is started."""
+"""gRPC's cases (interop-test-descriptions), the clients that make them, and how to start each."""
 
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ CASES = (
     "special_status_message", "unimplemented_method", "unimplemented_service", "cancel_after_begin", "cancel_after_first_response",
     "timeout_on_sleeping_server", "very_large_request", "concurrent_large_unary", "pick_first_unary", "rpc_soak", "channel_soak",
 )
-# Those in which a server without TestService passes as well: quantd itself. The programs of steps/ have what gRPC's clients do not.
+# Those that a server without TestService passes as well: quantd itself. The programs of steps/ add what gRPC's clients lack.
 SHIPPED = ("unimplemented_method", "unimplemented_service", "deadline", "cancel", "unicode_status", "soak", "channels")
 STEPS = ("concurrent_large_unary", *SHIPPED[2:])
 FOLDER = pathlib.Path(__file__).resolve().with_name("steps")
@@ -27,7 +27,7 @@ def soak_flags(case):
 
 
 class Client:
-    """One that takes the flags of gRPC's own clients. `lacks`: the cases that it does not have, and why."""
+    """A client with the flags of gRPC's own clients. `lacks`: the cases that it does not have, and why."""
 
     name = title = ""
     lacks = {}
@@ -38,7 +38,7 @@ class Client:
         self.folder = folder
 
     def prepare(self, certificates):
-        """Whatever it needs beside ca.pem."""
+        """Everything that it needs besides ca.pem."""
 
     def lacks_case(self, case, tls):
         return case in self.lacks or (tls is not None and case in self.lacks_tls)
@@ -56,7 +56,7 @@ class Client:
         raise NotImplementedError
 
     def steps(self):
-        """The program of steps/ that is made with this client's library."""
+        """The program of steps/ that uses this client's library."""
         raise NotImplementedError
 
     def authority(self, tls):
@@ -104,7 +104,7 @@ class Java(Client):
         return ["java", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-cp", path, FOLDER / "Steps.java"]
 
     def authority(self, tls):
-        return ["--use_test_ca=false"]  # but the store's
+        return ["--use_test_ca=false"]  # except the store's
 
 
 class JavaOkHttp(Java):
@@ -114,7 +114,7 @@ class JavaOkHttp(Java):
 
 
 class Core(Client):
-    """On gRPC's C core, which is told by the environment whom to trust."""
+    """On gRPC's C core, which reads from the environment whom to trust."""
 
     def authority(self, tls):
         return ["--use_test_ca=false"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """h2spec, the conformance tests of HTTP/2, against quantd: h2spec.py QUANTD FOLDER, with h2spec in the PATH.
 
-Prints lines 'pass|fail|skip NAME WHY', tab between. A case of DIFFERENCES must fail, and counts as skipped with its reason. Standard library
+Prints lines 'pass|fail|skip NAME WHY', separated by tabs. A case of DIFFERENCES must fail, and counts as skipped with its reason. Standard library
 only.
 """
 
@@ -12,16 +12,16 @@ import sys
 import time
 import xml.etree.ElementTree
 
-# (section, case): why another behavior is right.
+# (section, case): why another behaviour is right.
 DIFFERENCES = {
     ("http2/3.5", "Sends invalid connection preface"):
         "bytes that are not HTTP/2 are answered with a line of HTTP/1.1, and then the connection is closed; h2spec takes the line for a frame. "
         "people who point a browser at the port are told what it is",
     ("http2/4.2", "Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE"):
-        "the frame has 20,000 bytes: h2spec takes the limit for 16,384, its default, but the server's SETTINGS allow 131,072, so that it is no error",
+        "the frame has 20,000 bytes: h2spec takes the limit for 16,384, its default, but the server's SETTINGS allow 131,072, so it is not an error",
 }
-# What h2spec saw last when its GET had been refused whole before its second frame came: the stream was ended by RST_STREAM with NO_ERROR (RFC
-# 9113, 8.1), and what comes after that is ignored (5.1). Such a section is tried again, until its frames arrive together.
+# What h2spec reports if its GET was completely refused before its second frame arrived: the stream was ended by RST_STREAM with NO_ERROR
+# (RFC 9113, 8.1), and later frames are ignored (5.1). Such a section is tried again, until its frames arrive together.
 REFUSED_FIRST = ("DATA Frame (length:47, flags:0x01", "RST_STREAM Frame (length:4, flags:0x00, stream_id:1)")
 TRIES = 5
 MOST = 60  # seconds
@@ -33,7 +33,7 @@ def cases(port, report, *sections, most=MOST):
     outcomes = {}
     for case in xml.etree.ElementTree.parse(report).iter("testcase"):
         outcome = next((child.tag for child in case), "passed")
-        if outcome != "skipped" or not sections:  # all others are, of those that were not asked for
+        if outcome != "skipped" or not sections:  # the others were not asked for
             outcomes[case.get("package"), case.get("classname")] = outcome, " ".join("".join(case.itertext()).split())
     return outcomes
 

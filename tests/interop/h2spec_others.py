@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""h2spec against servers of others, for the table of README.md: h2spec_others.py FOLDER, with h2spec, nginx and nghttpd in the PATH.
+"""h2spec against other servers, for the table of README.md: h2spec_others.py FOLDER, with h2spec, nginx and nghttpd in the PATH.
 
-Prints for each server how many cases pass, and its outcome of those in which quantd differs. Standard library only.
+Prints for each server how many cases pass, and the outcome of those in which quantd differs. Standard library only.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def free_port():
 
 
 def commands(folder, port):
-    """What starts each; a page of some bytes lies in the folder."""
+    """The commands that start them; the folder has a page of some bytes."""
     (folder / "index.html").write_text("x" * 1000)
     (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port))
     return {
@@ -65,7 +65,7 @@ def main():
         port = free_port()
         version = subprocess.run([name, "-v" if name == "nginx" else "--version"], capture_output=True, text=True)
         with running(commands(folder, port)[name], port):
-            outcomes = h2spec.cases(str(port), folder / "report.xml", most=900)  # a case that gets no answer takes 5 s
+            outcomes = h2spec.cases(str(port), folder / "report.xml", most=900)  # a case without an answer takes 5 s
         passed = sum(outcome == "passed" for outcome, _ in outcomes.values())
         print(f"{name} ({(version.stdout + version.stderr).strip()}): {passed} of {len(outcomes)} pass")
         for key in h2spec.DIFFERENCES:

@@ -23,7 +23,7 @@ namespace {
 
 namespace server = quantd::server;
 
-// gRPC's flags as quantd's.
+// Translates gRPC's flags to quantd's.
 std::vector<std::string> Translate(int argc, char** argv) {
   std::vector<std::string> flags = {argv[0]};
   std::string certificate, key, port = "0";

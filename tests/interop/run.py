@@ -3,9 +3,9 @@
 
   run.py SERVER QUANTD FOLDER [--clients=go,java] [--update]
 
-SERVER is interop_server; QUANTD, the program that is shipped, is asked for what needs no TestService. FOLDER has what prepared the clients.
-Prints lines 'pass|fail|skip NAME WHY', tab between. The table of README.md is what the run must find; --update writes what it found. Standard
-library only.
+SERVER is interop_server; QUANTD is the shipped program, for cases without TestService. FOLDER contains the prepared clients.
+Prints lines 'pass|fail|skip NAME WHY', separated by tabs. The run must give the table of README.md; --update writes the table. Standard library
+only.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def make_certificates(folder):
 
 
 def run_case(client, case, port, tls):
-    """None when it passes, else what the client said last."""
+    """None if it passes, else the client's last output."""
     command = client.command(case, port, tls)
     environment = {**os.environ, **client.environment(tls)}
     try:
@@ -79,13 +79,13 @@ def run_case(client, case, port, tls):
     if ran.returncode == 0:
         return None
     said = [line.strip() for line in (ran.stderr + ran.stdout).split("\n") if line.strip()]
-    # Of a stack of calls, the first line.
+    # The first line of a stack of calls.
     said = [line for line in said if not line.startswith("at ")] or [""]
     return f"exit {ran.returncode}: {said[-1][:200]}"
 
 
 def run_all(server, quantd, chosen):
-    """(client, row of the table) -> {"plain": ..., "TLS": ...}: None or why it failed."""
+    """(client, row of the table) -> {"plain": ..., "TLS": ...}: None, or why it failed."""
     found = {}
     with tempfile.TemporaryDirectory(prefix="interop-") as name, tempfile.TemporaryDirectory(prefix="interop-", dir="/dev/shm") as memory:
         folder = pathlib.Path(name)
@@ -123,7 +123,7 @@ def shipped_row(case):
 
 
 def table(found, known):
-    """The rows of README.md; of clients that did not run, as they are there."""
+    """The rows of README.md; for clients that did not run, the present ones."""
     everyone = clients.all_clients(pathlib.Path())
     rows = ["| case | " + " | ".join(client.title for client in everyone) + " |", "|---|" + "---|" * len(everyone)]
     reasons = []

@@ -45,7 +45,7 @@ absl::Status ToStatus(const EchoStatus& status) {
   return {static_cast<absl::StatusCode>(status.code()), status.message()};
 }
 
-// Says how a request came that a client wanted to come so.
+// An error if a request was not compressed or uncompressed as its client expects.
 template <typename Request>
 absl::Status CheckCompression(const Request& request, const Exchange& call) {
   if (!request.has_expect_compressed() ||
@@ -86,7 +86,7 @@ Exchange::Awaited Write(const google::protobuf::MessageLite& response, bool comp
   return call.Send(std::move(compress ? smaller : piece), compress);
 }
 
-// Sleeps until its time has come or the call is interrupted.
+// Sleeps until the time is over or the call is interrupted.
 class Sleep final : private loop::Timer, private transport::Cancellable {
  public:
   explicit Sleep(transport::ServerCall& stream) : stream_(stream) {}
@@ -176,8 +176,8 @@ rpc::Call StreamingInputCall(rpc::Calls& /*calls*/, memory::Pool& pool,
   stream.End();
 }
 
-// StreamingOutputCall and FullDuplexCall, which answer each request when it comes, and
-// HalfDuplexCall, which answers them all when the last one has come.
+// StreamingOutputCall and FullDuplexCall, which answer each request when it arrives, and
+// HalfDuplexCall, which answers all of them after the last one.
 rpc::Call Duplex(rpc::Calls& /*calls*/, memory::Pool& pool, transport::ServerCall& stream,
                  bool at_once) {
   {
@@ -224,7 +224,7 @@ void AddTestService(rpc::Router& router, rpc::Calls& calls, memory::Pool& pool) 
   router.Keep(kTrailing);
   const auto add = [&](const char* name, auto call) {
     const std::string path = absl::StrCat("/grpc.testing.TestService/", name);
-    // Counted as Stream, since requests of what is counted may be of any size.
+    // Counted as Stream, whose requests may be of any size.
     router.Add(
         path, [&calls, &pool, call](transport::ServerCall& stream) { call(calls, pool, stream); },
         wire::Method::kStream);

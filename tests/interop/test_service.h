@@ -1,5 +1,5 @@
-// grpc.testing.TestService, as gRPC's interop-test-descriptions have it: what gRPC's own clients
-// ask of a server.
+// grpc.testing.TestService, as gRPC's interop-test-descriptions define it: the service that gRPC's
+// own clients call.
 #ifndef QUANTD_TESTS_INTEROP_TEST_SERVICE_H_
 #define QUANTD_TESTS_INTEROP_TEST_SERVICE_H_
 
@@ -9,7 +9,7 @@
 
 namespace quantd::interop {
 
-// A server::AddServices.
+// To be passed to server::AddServices.
 void AddTestService(rpc::Router& router, rpc::Calls& calls, memory::Pool& pool);
 
 }  // namespace quantd::interop

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""browser.py URL: what a page's scripts would send through Envoy (deploy/front/envoy.yaml), as JSON and as gRPC-Web. Prints
-lines 'pass|fail NAME WHY', tab between. Standard library only."""
+"""browser.py URL: what the scripts of a page would send through Envoy (deploy/front/envoy.yaml), as JSON and as gRPC-Web. Prints
+lines 'pass|fail NAME WHY', separated by tabs. Standard library only."""
 
 import json
 import struct
@@ -87,7 +87,7 @@ def main():
     for name, case in cases.items():
         try:
             case(sys.argv[1])
-        except Exception as error:  # whatever it is, it is this case's
+        except Exception as error:  # any error belongs to this case
             print("fail", name, f"{type(error).__name__}: {error}".replace("\n", " ").replace("\t", " ")[:300], sep="\t")
         else:
             print("pass", name, "", sep="\t")

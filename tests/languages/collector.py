@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""collector.py QUANTD JAEGER FOLDER: quantd's spans arrive at Jaeger, whose receiver is the OpenTelemetry collector's, and come out
-of its query API as quantd meant them. Calls are made by grpcurl. Lines "pass|fail NAME WHY", tab between."""
+"""collector.py QUANTD JAEGER FOLDER: quantd's spans arrive at Jaeger, whose receiver is the OpenTelemetry collector's, and its query API returns them
+as quantd meant them. grpcurl makes the calls. Prints lines "pass|fail NAME WHY", separated by tabs."""
 
 import json
 import os
@@ -17,7 +17,7 @@ GOOD = {"x": {"data_type": "DATA_TYPE_FLOAT", "shape": [3], "float_values": {"va
 
 
 def free_ports(count):
-    """Jaeger takes numbers only; those are the kernel's, given back just before."""
+    """Jaeger accepts numbers only; the kernel picked these, and they were just released."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [held.getsockname()[1] for held in sockets]
     for held in sockets:
@@ -35,7 +35,7 @@ def wait_for(condition, seconds, what):
 
 
 def start_jaeger(program, folder):
-    """(process, where OTLP over HTTP is taken, where traces are asked for)."""
+    """(process, the address for OTLP over HTTP, the address for queries)."""
     otlp, query, *others = free_ports(8)
     flags = ["query.grpc-server", "collector.grpc-server", "collector.http-server", "collector.otlp.grpc", "http-server", "admin.http"]
     arguments = [f"--{flag}.host-port=127.0.0.1:{port}" for flag, port in zip(flags, others)]
@@ -100,7 +100,7 @@ def a_failed_call(address, query):
 
 
 def a_thousand(address, query):
-    """By 8 programs at once, and none is lost: each batch is answered by the receiver."""
+    """By 8 programs at once, and none is lost: the receiver acknowledges each batch."""
     command = ["ghz", "--insecure", "--call", CALL.replace("/", "."), "-d", json.dumps(GOOD), "-n", "1000", "-c", "8", address]
     subprocess.run(command, check=True, capture_output=True)
     wait_for(lambda: len(traces(query)) >= 1003, 60, "1,000 traces")

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# A collector that quantd sends its spans to: Jaeger with everything in one program, the last release that Debian 12's Go compiles.
+# A collector that receives quantd's spans: Jaeger as a single program, the last release that Debian 12's Go compiles.
 source "$SUITES/gotool.sh"
 
 prepare_collector() {

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# client/go with Debian's Go, which is the oldest that it promises; unpacked, so that it is that one on every machine.
+# client/go with Debian's Go, the oldest version that it supports; unpacked, so that every machine uses the same one.
 GO_CLIENT=$QUANTD_ROOT/client/go
 GO_BUILD=$CLIENTS_BUILD/go
 
@@ -7,7 +7,7 @@ go_environment() {
   local root
   root=$(debs_root "$(dpkg --print-architecture)")
   GOROOT=$(find "$root/usr/lib" -maxdepth 1 -name 'go-1.*' -type d | sort -V | tail -n 1)
-  # Everything that Go fetches and compiles lies in build/, and a newer Go is not fetched.
+  # Everything that Go downloads and compiles is in build/, and no newer Go is downloaded.
   export GOROOT PATH=$GOROOT/bin:$PATH GOPATH=$GO_BUILD/path GOCACHE=$GO_BUILD/cache GOBIN=$GO_BUILD/bin GOTOOLCHAIN=local \
     GOFLAGS="-modcacherw -buildvcs=false" GOWORK=off
 }
@@ -20,8 +20,8 @@ prepare_go() {
     GOARCH=s390x CGO_ENABLED=0 go test -c -o "$GO_BUILD/s390x.test" .
 }
 
-# The lines of go test -v as cases; a test that was skipped here was not run, and that is a failure, but for those of TLS where
-# the server has none.
+# The lines of go test -v as cases; a test that was skipped here was not run, which is a failure, except for those of TLS if the server has
+# none.
 go_cases() {
   local skipped=fail
   [[ -n ${TEST_TLS_ADDRESS:-} ]] || skipped=skip
@@ -29,7 +29,7 @@ go_cases() {
     s/^--- SKIP: ([^ ]+).*/'$skipped'\t\1\twas skipped/p; s/^panic: (.*)/fail\tpanic\t\1/p' "$1" | cases go
 }
 
-# What a Go user does: `go get` of the module from a proxy, in a module of one's own. The proxy is a folder, laid out as Go's protocol says.
+# What a Go user does: `go get` of the module from a proxy, in a separate module. The proxy is a folder with the layout of Go's protocol.
 go_get() {
   local module proxy=$GO_BUILD/proxy user=$GO_BUILD/user version=v0.1.0 files
   module=$(sed -n 's/^module //p' "$GO_CLIENT/go.mod")
@@ -49,7 +49,7 @@ PYTHON
     GOPROXY=file://$proxy,$(go env GOPROXY) GONOSUMDB=$module go get "$module@$version" && go mod tidy && go build -o example . && ./example
 }
 
-# The committed code is what the plugins make of the contract; which protoc there was is no difference.
+# The committed code is the plugins' output for the contract; the version of protoc does not matter.
 go_generated() {
   local fresh=$GO_BUILD/generated
   rm -rf "$fresh"
@@ -57,7 +57,7 @@ go_generated() {
     { echo "run go generate in client/go" && return 1; }
 }
 
-# As a machine whose bytes are the other way round (Debian: qemu-user-static), against the server, which is not one.
+# On a machine with the other byte order (Debian: qemu-user-static), against the server, which has the usual one.
 go_big_endian() {
   local log=$GO_BUILD/s390x.log
   cd "$GO_CLIENT" && qemu-s390x-static "$GO_BUILD/s390x.test" -test.v -test.run 'TestBytes|TestThere|TestPacking|TestCodes|TestHalf' | tee "$log" &&
@@ -69,7 +69,7 @@ run_go() {
   go_environment
   check "go: gofmt, go vet" "$QUANTD_ROOT/tests/format.sh" --check go
   check "go: generated code is the contract's" go_generated
-  # From its own folder, as go test does; at most ten minutes.
+  # In its own folder, as go test runs them; at most ten minutes.
   (cd "$GO_CLIENT" && "$GO_BUILD/client.test" -test.v -test.timeout 10m >"$log" 2>&1) || tail -n 30 "$log"
   go_cases "$log"
   check "go: example" "$GO_BUILD/example"

@@ -5,19 +5,19 @@ java_consumer=$CLIENTS_BUILD/java/consumer
 
 maven() { mvn --batch-mode --quiet --no-transfer-progress -Dmaven.repo.local="$CLIENTS_BUILD/java/repository" "$@"; }
 
-# Built in a copy, so that nothing is written beside the sources; everything that Maven fetches lies in build/.
+# Built in a copy, so that nothing is written beside the sources; everything that Maven downloads is in build/.
 prepare_java() {
   mkdir -p "$java_tree/client" "$java_tree/deploy" "$java_consumer" && rm -rf "$java_tree/client/java/src" "$java_tree/proto" &&
     cp -r "$QUANTD_ROOT/proto" "$QUANTD_ROOT/LICENSE" "$java_tree/" &&
     cp "$QUANTD_ROOT/deploy/service_config.json" "$java_tree/deploy/" || return
   (cd "$QUANTD_ROOT/client" && tar -c --exclude=target java) | tar -x -C "$java_tree/client" || return
-  # One test, which needs no server, so that what runs tests is fetched too.
+  # One test that needs no server, so that Maven also downloads what runs tests.
   (cd "$java_tree/client/java" && maven install -Dtest=TensorsTest) || return
   cp "$QUANTD_ROOT/tests/languages/java/consumer.xml" "$java_consumer/pom.xml" && cp "$java_tree/client/java/example/Quantize.java" "$java_consumer/" &&
     cd "$java_consumer" && maven compile org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath -Dmdep.outputFile=classpath
 }
 
-# Whoever has the jar has the contract, the service config, the license.
+# The jar contains the contract, the service config and the license.
 java_jar() {
   local listed name
   listed=$(python3 -m zipfile -l "$java_tree/client/java/target/quantd-client-0.1.0.jar") || return
@@ -30,7 +30,7 @@ java_jar() {
 
 run_java() {
   local report
-  # What tests write: beside /tmp's own, since the path of a socket in build/ may be too long.
+  # The tests write beside /tmp's own files, because the path of a socket in build/ may be too long.
   TMPDIR=$(mktemp -d) && export TMPDIR || return
   trap 'rm -rf "$TMPDIR"' EXIT
   rm -rf "$java_tree/client/java/target/surefire-reports"

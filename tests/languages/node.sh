@@ -11,7 +11,7 @@ prepare_node() {
     cp "$QUANTD_ROOT/deploy/service_config.json" "$node_tree/deploy/" || return
   (cd "$QUANTD_ROOT/client/node" && tar -c --exclude=node_modules --exclude=dist --exclude=generated --exclude=./proto .) |
     tar -x -C "$node_tree/client/node" || return
-  # `npm ci` begins by removing what is installed: only where the lock file is another one.
+  # `npm ci` first removes everything that is installed: only if the lock file has changed.
   if ! cmp -s "$node_tree/client/node/package-lock.json" "$node_tree/locked"; then
     "${npm[@]}" --prefix "$node_tree/client/node" ci && cp "$node_tree/client/node/package-lock.json" "$node_tree/locked" || return
   fi
@@ -25,7 +25,7 @@ prepare_node() {
   done
 }
 
-# The types are checked as a strict program would have them, against the installed package alone.
+# The types are checked as in a strict program, with the installed package only.
 node_consumer_runs() {
   cd "$node_consumer/$1" &&
     "$node_tree/client/node/node_modules/.bin/tsc" --strict --target ES2022 --module Node16 --moduleResolution Node16 \
@@ -35,7 +35,7 @@ node_consumer_runs() {
 
 run_node() {
   local log=$QUANTD_LOGS/clients-node.log
-  # What tests write: beside /tmp's own, since the path of a socket in build/ may be too long.
+  # The tests write beside /tmp's own files, because the path of a socket in build/ may be too long.
   TMPDIR=$(mktemp -d) && export TMPDIR || return
   trap 'rm -rf "$TMPDIR"' EXIT
   (cd "$node_tree/client/node" && node --test --test-reporter="$QUANTD_ROOT/tests/languages/reporter.mjs" test/*.test.mjs) 2>"$log" |

@@ -1,4 +1,4 @@
-// Node's test runner, as lines that `cases` (../suites/clients.sh) takes: pass, fail or skip, the name, why; tab between.
+// The results of Node's test runner as lines for `cases` (../suites/clients.sh): pass, fail or skip, the name, why; separated by tabs.
 
 const line = (kind, {name, file}, why = '') => {
   const from = file ? `${file.replace(/.*\//, '').replace(/\.test\.mjs$/, '')}: ` : '';

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# client/rust with the machine's cargo, else with Debian's, unpacked: cargo-web and rustc-web on Debian 12, whose cargo is too old
-# for today's registry; cargo and rustc on 13.
+# client/rust with the machine's cargo, or else with Debian's, unpacked: cargo-web and rustc-web on Debian 12, whose cargo is too old for
+# today's registry; cargo and rustc on 13.
 RUST_CLIENT=$QUANTD_ROOT/client/rust
 RUST_BUILD=$CLIENTS_BUILD/rust
 
@@ -9,16 +9,16 @@ rust_environment() {
   if ! command -v cargo >/dev/null; then
     root=$(debs_root "$(dpkg --print-architecture)")
     export PATH=$root/usr/bin:$PATH
-    # A program that is not where it was built for finds its libraries so.
+    # A program outside of its usual place finds its libraries this way.
     LD_LIBRARY_PATH=$(find "$root/usr/lib" -name 'lib*.so*' -printf '%h\n' | sort -u | paste -sd :)
     export LD_LIBRARY_PATH CARGO_HOME=$RUST_BUILD/home
   fi
   export CARGO_TARGET_DIR=$RUST_BUILD/target
-  # One file of every crate that failed to load is worth another try.
+  # A file of each crate that failed to download is worth another attempt.
   export CARGO_NET_RETRY=5
 }
 
-# Of both toolchains the packages that the archive has.
+# The packages of either toolchain that the archive has.
 rust_unpack() {
   local names='^(cargo|rustc|cargo-web|rustc-web|libstd-rust.*|libllvm.*|libgit2.*|libssh2.*|libhttp-parser.*|libmbed.*|libz3.*)$'
   unpack_debs "$(dpkg --print-architecture)" "$names" cargo-web rustc-web || unpack_debs "$(dpkg --print-architecture)" "$names" cargo rustc
@@ -31,7 +31,7 @@ prepare_rust() {
   cd "$RUST_CLIENT" && cargo test --locked --no-run && cargo build --locked --example quantize
 }
 
-# What a registry would get: it holds the contract, and compiles from there.
+# The package for a registry: it contains the contract, and compiles.
 rust_package() {
   cd "$RUST_CLIENT" || return
   cargo package --locked --allow-dirty --list | tee "$RUST_BUILD/package.txt"
@@ -43,9 +43,9 @@ run_rust() {
   local log=$QUANTD_LOGS/clients-rust.log without=()
   [[ -n ${TEST_TLS_ADDRESS:-} ]] || without=(-- --skip tls::)
   rust_environment
-  # At most ten minutes, as a test that hangs would.
+  # At most ten minutes, in case a test hangs.
   (cd "$RUST_CLIENT" && timeout 600 cargo test --locked --no-fail-fast "${without[@]}" >"$log" 2>&1) || tail -n 40 "$log"
-  # One that was ignored was not run.
+  # An ignored test was not run.
   sed -nE 's/^test (.*) \.\.\. ok$/pass\t\1\t/p; s/^test (.*) \.\.\. FAILED$/fail\t\1\tsee build\/logs\/clients-rust.log/p
     s/^test (.*) \.\.\. ignored.*/fail\t\1\twas ignored/p; s/^error(.*)/fail\tcargo test\t\1/p' "$log" | cases rust
   check "rust: example" "$CARGO_TARGET_DIR/debug/examples/quantize"

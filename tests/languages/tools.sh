@@ -9,7 +9,7 @@ prepare_tools() {
 
 grpcurl() { command grpcurl -plaintext -max-time 60 "$@"; }
 
-# says TEXT COMMAND...: the command's output, of both streams, holds the text.
+# says TEXT COMMAND...: the command's output, on both streams, contains the text.
 says() {
   local text=$1 output
   shift
@@ -27,7 +27,7 @@ tools_values() {
   grep -q '"values":\["-127","0","127"\]' "$CLIENTS_BUILD/tools/values.json"
 }
 
-# Two items, of which the second fails; one message a line.
+# Two items, the second of which fails; one message per line.
 tools_stream() {
   printf '{"id": 1, "dynamic_quantize": %s}\n{"id": 2, "dynamic_quantize": {}}\n' "${tool_values//$'\n'/}" |
     grpcurl -d @ "$QUANTD_ADDRESS" quantd.v1.QuantizationService/Stream | tr -d ' \n' >"$CLIENTS_BUILD/tools/stream.json"

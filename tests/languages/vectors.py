@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """vectors.py QUANTCTL FOLDER: quantizes random tensors with quantctl in its own process, as bytes that every client must get.
 
-Writes FOLDER/vectors.tsv, a line a tensor, tab between, bytes in hexadecimal, "-" where there is none:
+Writes FOLDER/vectors.tsv, a line per tensor, separated by tabs, bytes in hexadecimal, "-" if there is none:
 
     type (the number of DataType)  shape (2,3; "-" for 0-D)  axis ("-": one scale)
     x (FLOAT)  y  scale (FLOAT)  shape of scale  zero point  back (FLOAT, y dequantized)
@@ -21,7 +21,7 @@ TYPES = {
     "float8e5m2fnuz": 20, "uint4": 21, "int4": 22, "float4e2m1": 23, "uint2": 25, "int2": 26,
     "float6e2m3": 27, "float6e3m2": 28,
 }  # fmt: skip
-# Lengths that are no multiple of what a byte or a vector holds.
+# Lengths that are not multiples of what a byte or a vector holds.
 SHAPES = [[], [1], [7], [3, 5], [2, 3, 17], [33, 130]]
 
 

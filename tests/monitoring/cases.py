@@ -16,7 +16,7 @@ USUAL = {
     "grpc_server_msg_received_total": {**UNARY, "grpc_type": "bidi_stream", "grpc_method": "Stream"},
     "grpc_server_handled_total": UNARY,
 }
-# Of a burn alert by its window: whom it calls, the short window, the rate, the window's seconds, the minutes that it waits.
+# For a burn alert, by its window: page or ticket, the short window, the rate, the window's seconds, the minutes that it waits.
 BURNS = {
     "1h": ("page", "5m", 14.4, 3600, 2),
     "6h": ("page", "30m", 6, 21600, 5),
@@ -53,7 +53,7 @@ def inputs(case, fields):
 
 
 def expectations(alert, entry, called, case, fields, window):
-    """What is firing in the case under the name `called`, and what is recorded of it."""
+    """The alerts that fire in the case under the name `called`, and the recorded values."""
     kept = {label: case for label in entry.get("keeps", "job instance namespace pod").split()}
     scope = {} if "alone" in entry else {"namespace": case}
     firing = {"alertname": called, "alertstate": "firing"}
@@ -70,7 +70,7 @@ def expectations(alert, entry, called, case, fields, window):
 
 
 def said(alert, case, fields):
-    """Of the one alert that fires: its labels, and what it says."""
+    """For the one alert that fires: its labels and its text."""
     summary, description = fields["says"]
     labels = {"job": case, "namespace": case, **variants(fields["as"])[0]}
     annotations = {"summary": summary, "description": description, "runbook_url": f"deploy/monitoring/RUNBOOK.md#{alert.lower()}"}
@@ -78,7 +78,7 @@ def said(alert, case, fields):
 
 
 def thresholds(alert):
-    """Both windows of a burn alert and its least number of requests, just above and just below; the table has what they are computed from."""
+    """Both windows of a burn alert and its least number of requests, just above and just below; computed from the table."""
     kind, counted = ("availability", "failed") if alert == "QuantdAvailabilityBurn" else ("latency", "slow")
     cases = {}
     for window, (severity, short, rate, seconds, minutes) in BURNS.items():
@@ -92,7 +92,7 @@ def thresholds(alert):
 
 
 def promtool_tests(alert, entry, names, window):
-    """All cases are in one, but those that nothing else may stand beside."""
+    """All cases are in one file, except those that must be alone."""
     together = {"interval": "1m", "name": alert, "input_series": [], "promql_expr_test": []}
     for case, fields in entry["cases"].items():
         fields = {**entry.get("always", {}), **fields}
@@ -111,7 +111,7 @@ def promtool_tests(alert, entry, names, window):
 
 
 def write(folder, alert, names=None, window=None, rules=MONITORING):
-    """Files in `folder` with the alert's cases over the rule files in `rules`, where it has these names, and only this window."""
+    """Files in `folder` with the alert's cases over the rule files in `rules`, which have these names, and only this window."""
     documents = [("objectives burn alerts" if is_burn(alert) else "objectives recording alerts", "2m" if is_burn(alert) else "1m", TABLE[alert])]
     if is_burn(alert):
         documents.append(("objectives alerts", "1m", thresholds(alert)))

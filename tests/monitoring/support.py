@@ -1,4 +1,5 @@
-"""What the tests of deploy/monitoring share: its files, the golden file of metrics, and what a PromQL expression asks for."""
+"""What the tests of deploy/monitoring share: its files, the golden file of metrics, and the contents of PromQL
+expressions."""
 
 import json
 import pathlib
@@ -11,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "deploy" / "monitoring"
 RULE_FILES = ["objectives.yml", "recording.yml", "burn.yml", "alerts.yml"]
 DASHBOARD = MONITORING / "grafana" / "dashboards" / "quantd.json"
-# What Prometheus or its discovery puts on every series.
+# Labels that Prometheus or its discovery puts on every series.
 TARGET_LABELS = {"job", "instance", "namespace", "pod", "container"}
 # Of the kubelet, for each container.
 KUBELET = {"container_memory_working_set_bytes"}
@@ -66,13 +67,13 @@ def selectors(expression):
 
 
 def grouping_labels(expression):
-    """Labels that it groups or matches by."""
+    """The labels that it groups or matches by."""
     for clause in re.findall(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)", expression):
         yield from (label.strip() for label in clause.split(",") if label.strip())
 
 
 def wrong_names(expression):
-    """What in it the server does not export and no rule records, each with why."""
+    """Its names that the server does not export and no rule records, each with the reason."""
     metrics, known = golden(), recorded()
     every_label = {label for labels in metrics.values() for label in labels} | TARGET_LABELS
     wrong = []
@@ -100,7 +101,7 @@ def dashboard():
 
 
 def panels(board):
-    """Every panel that shows something, those in closed rows, too."""
+    """Every panel that shows something, also those in closed rows."""
     for panel in board["panels"]:
         yield from panel.get("panels", [])
         if panel["type"] != "row":

@@ -1,4 +1,4 @@
-"""The dashboard as a file: in Grafana's schema, whole, and in the server's names."""
+"""The dashboard as a file: in Grafana's schema, complete, and with the server's names."""
 
 import json
 
@@ -10,7 +10,7 @@ from support import dashboard, panels, wrong_names
 
 BOARD = dashboard()
 PANELS = list(panels(BOARD))
-# What Grafana puts into a query before it asks.
+# Variables that Grafana replaces in a query.
 VARIABLES = {"$__rate_interval": "5m", "$namespace": ".*", "$job": ".*", "$pod": ".*", "$instance": ".*"}
 UNITS = {"none", "s", "bytes", "percentunit", "reqps", "cps", "ops", "Bps"}
 KINDS = {"timeseries", "stat", "gauge", "heatmap", "table"}
@@ -24,7 +24,7 @@ def substituted(expression):
 
 
 def lost(before, after, path=""):
-    """What is in `before` and not in `after`: fields that Grafana's schema does not have, or of another type."""
+    """Parts of `before` that are missing in `after`: fields that Grafana's schema does not have, or of another type."""
     if isinstance(before, dict) and isinstance(after, dict):
         return [field for key, value in before.items() for field in lost(value, after.get(key), f"{path}.{key}")]
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
@@ -33,7 +33,7 @@ def lost(before, after, path=""):
 
 
 def test_grafanas_schema_has_every_field():
-    """Read into the types that Grafana generates from its schema, and written again. Those of annotations leave out what
+    """Reads it into the types that Grafana generates from its schema, and writes it again. Those of annotations leave out what
     belongs to a kind of data source."""
     again = json.loads(json.dumps(Dashboard.from_json(json.loads(json.dumps(BOARD))), cls=JSONEncoder))
     missing = [field for field in lost(BOARD, again) if not is_default(field)]
@@ -97,7 +97,7 @@ def test_variables():
 
 
 def test_every_query_asks_for_what_was_chosen():
-    """But those of recorded series, which are by namespace and job, and of alerts."""
+    """Except those of recorded series, which are by namespace and job, and of alerts."""
     for panel in PANELS:
         for target in panel["targets"]:
             expression = target["expr"]

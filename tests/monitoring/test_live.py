@@ -1,5 +1,5 @@
-"""A real quantd with traffic of every kind under a real Prometheus with the real rules: every panel and every rule has data,
-and a server that is killed becomes an alert."""
+"""A real quantd with all kinds of traffic under a real Prometheus with the real rules: every panel and every rule has data, and a server that is
+killed becomes an alert."""
 
 import http.server
 import json
@@ -41,7 +41,7 @@ POD = {"namespace": "here", "pod": "quantd-0"}
 
 
 class Kubelet(http.server.BaseHTTPRequestHandler):
-    """What a kubelet says of a container, as cAdvisor names it, of which the rules read one series."""
+    """What a kubelet exports about a container, with cAdvisor's names; the rules read one series of it."""
 
     def do_GET(self):
         labels = ",".join(f'{name}="{value}"' for name, value in {**POD, "container": "quantd"}.items())
@@ -57,7 +57,7 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
 
 
 class Prometheus:
-    """Debian's, with deploy/monitoring's rules, scraping these servers every second."""
+    """Debian's Prometheus, with deploy/monitoring's rules, scraping these servers every second."""
 
     def __init__(self, folder, targets, kubelet=None):
         if shutil.which("prometheus") is None:
@@ -66,7 +66,7 @@ class Prometheus:
         for file in RULE_FILES:
             loaded = yaml.safe_load((MONITORING / file).read_text())
             for group in loaded["groups"]:
-                group["interval"] = "1s"  # two minutes are for windows of days
+                group["interval"] = "1s"  # two minutes take the place of windows of days
                 for rule in group["rules"]:
                     if rule.get("record") in ("quantd:rejects:tolerated", "quantd:burn:least_requests"):
                         rule["expr"] = "vector(0.001)"  # a slow machine has little traffic
@@ -100,7 +100,7 @@ class Prometheus:
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
 
     def query(self, expression):
-        """Series with a number that is one."""
+        """Series whose value is a number."""
         return [series for series in self.ask("query", query=expression)["result"] if series.get("value", [0, "1"])[1] != "NaN"]
 
     def stop(self):
@@ -113,7 +113,7 @@ class Prometheus:
 
 
 def end(calls):
-    """Waits for each, however it ends: the server is full at times, and some are cancelled."""
+    """Waits for each, however it ends: the server is sometimes full, and some are cancelled."""
     for call in calls:
         try:
             call.exception()
@@ -130,7 +130,7 @@ def read(answers):
 
 def traffic(server):
     """A little of everything: good, bad, dynamic, with a report, saturated, a stream, more than fits, cancelled, late, too large,
-    and a peer that speaks something else."""
+    and a peer with another protocol."""
     stub = server.stub
     some = pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, 5000)))
     raw = tensor_pb2.Tensor(data_type=2, shape=[3], raw_data=b"\x01\x02\x03")
@@ -141,10 +141,10 @@ def traffic(server):
     end([stub.GetServerInfo.future(pb.GetServerInfoRequest(), timeout=60)])
     end([stub.Quantize.future(quantize([1.0], scale=0), timeout=60)])
     read(stub.Stream(iter([pb.StreamRequest(id=i, quantize=quantize([1.0] * 100, scale=i % 2)) for i in range(6)]), timeout=60))
-    # Answers that nobody reads keep the only permit, and one request may wait.
+    # Unread answers keep the only permit, and one request may wait.
     item = pb.StreamRequest(id=1, dynamic_quantize=pb.DynamicQuantizeRequest(x=tensor(np.ones(3_500_000))))
     unread = stub.Stream(iter([item] * 4), timeout=60)
-    for _ in range(100):  # until it has arrived, which takes a slow machine a while
+    for _ in range(100):  # until it has arrived, which takes time on a slow machine
         time.sleep(0.1)
         if server.metrics()["quantd_inflight_requests"] > 0:
             break
@@ -206,7 +206,7 @@ def test_every_panel_has_data(panel, busy):
 
 
 def test_the_traffic_was_of_every_kind(busy):
-    """Or the panels above had only zeros to show."""
+    """Otherwise, the panels above might have shown only zeros."""
     _, prometheus = busy
     for reason in ("queue_full", "message_too_large"):
         wait_for(lambda: prometheus.query(f'quantd_rejected_total{{reason="{reason}"}} > 0'), 60, reason)
@@ -218,8 +218,8 @@ def test_the_traffic_was_of_every_kind(busy):
 
 
 def test_a_full_server_becomes_an_alert(busy):
-    """Pending: it waits for minutes before it fires. A burn waits for a number of failures, too, of which slow machines do not see
-    enough here; that it is high enough takes only a share of them."""
+    """Pending: it waits for minutes before it fires. A burn also waits for a number of failures, which slow machines may not
+    reach here; a part of them shows that the number is counted."""
     _, prometheus = busy
     full = 'ALERTS{alertname="QuantdRejects",reason="queue_full"}'
     wait_for(lambda: prometheus.query(full), 120, "rejects")
@@ -242,7 +242,7 @@ def test_every_recorded_series_has_data(rule, busy):
 
 
 def terms(expression):
-    """The parts of an alert that must have series before anything is compared: its selectors, with their ranges."""
+    """The parts of an alert that must have series before the comparison: its selectors, with their ranges."""
     for node in nodes(expression):
         if isinstance(node, promql_parser.VectorSelector):
             yield str(node)
@@ -263,8 +263,8 @@ def chart_example(word):
 
 
 def test_autoscalers_get_a_number(busy):
-    """KEDA asks Prometheus for one number, and refuses several; prometheus-adapter for one for each pod. As many pods are wanted as KEDA's
-    number has times its threshold, which is the share of cores at which a pod is full."""
+    """KEDA asks Prometheus for one number, and refuses several; prometheus-adapter asks for one per pod. KEDA's number divided by its threshold is
+    the number of pods; the threshold is the share of busy cores at which a pod is full."""
     _, prometheus = busy
     (trigger,) = chart_example("ScaledObject")["spec"]["triggers"]
     query = trigger["metadata"]["query"].replace("tensors", POD["namespace"])

@@ -1,4 +1,4 @@
-"""The rules under promtool: what is checked in, the cases of cases.yml, and that the cases notice when a rule changes."""
+"""The rules under promtool: their files, the cases of cases.yml, and that the cases notice when a rule changes."""
 
 import re
 import shutil
@@ -35,7 +35,7 @@ def kind(alert):
 
 
 def test_every_alert_fires_in_one_case_and_does_not_in_another():
-    """Of a burn alert each window does: cases.py has both sides of its thresholds."""
+    """Each window of a burn alert is tested: cases.py has both sides of its thresholds."""
     assert list(TABLE) == list(dict.fromkeys(alert["alert"] for alert in alerts()))
     for alert, entry in TABLE.items():
         assert {"fires", "quiet"} <= {word for fields in entry["cases"].values() for word in fields}, alert
@@ -80,7 +80,7 @@ def test_burn_rates_of_all_windows_are_the_same_but_for_the_window():
 
 
 def test_the_readme_makes_objects_for_the_operator(tmp_path):
-    """Its shell block, with a kubectl that keeps what it is given."""
+    """Its shell block, with a kubectl that stores its input."""
     (block,) = re.findall(r"```sh\n(.*?)```", (MONITORING / "README.md").read_text(), re.S)
     fake = tmp_path / "kubectl"
     fake.write_text(f'#!/bin/sh\n[ "$1" != apply ] || {{ cat; echo ---; }} >>{tmp_path / "objects"}\n')
@@ -96,7 +96,7 @@ def test_the_readme_makes_objects_for_the_operator(tmp_path):
 
 
 def write_rules(folder, **files):
-    """deploy/monitoring's rule files in `folder`, some of them (by stem) replaced by what was loaded and changed."""
+    """deploy/monitoring's rule files in `folder`, some of them (by stem) replaced by changed ones."""
     for file in RULE_FILES:
         stem = file.removesuffix(".yml")
         text = yaml.safe_dump(files[stem]) if stem in files else (MONITORING / file).read_text()
@@ -113,7 +113,7 @@ def changes(alert):
     for match in re.finditer(r" (>=|==|>|<) ", expression):
         changed = expression[: match.start(1)] + OPPOSITE[match[1]] + expression[match.end(1) :]
         yield f"{match[1]} at {match.start(1)}", {**alert, "expr": changed}
-    # Numbers that are not in a range, a name or a label, and not the 0 that makes a vector empty of meaning.
+    # Numbers outside of ranges, names and labels, except the 0 that makes a vector's value irrelevant.
     for match in re.finditer(r'(?<![\w."\[:])(?<!\* )(\d+(?:\.\d+)?)(?![\w.\]"])', expression):
         number = float(match[1])
         for sign in (1, -1):
@@ -127,7 +127,7 @@ def changes(alert):
 
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: "-".join(filter(None, kind(alert))))
 def test_a_changed_alert_is_noticed(alert, tmp_path):
-    """All changes of an alert in one run of promtool, each under a name of its own: every name must be among the failures."""
+    """All changes of an alert in one run of promtool, each under its own name: every name must be among the failures."""
     name = alert["alert"]
     changed = {f"{name}Changed{i}": one for i, one in enumerate([("nothing", alert), *changes(alert)])}
     loaded = yaml.safe_load((MONITORING / "alerts.yml").read_text())

@@ -1,4 +1,4 @@
-"""The runbook has a section for each alert, and speaks of flags, metrics and panels that exist."""
+"""The runbook has a section for each alert, and mentions only flags, metrics and panels that exist."""
 
 import re
 
@@ -25,14 +25,14 @@ def test_links_lead_somewhere():
 
 
 def test_flags_are_the_servers():
-    """Those of the table in deploy/OPERATIONS.md, which e2e holds to the server's help."""
+    """The flags in the table of deploy/OPERATIONS.md, which e2e compares with the server's help."""
     known = set(re.findall(r"^\| `(--\w+)` \|", (ROOT / "deploy" / "OPERATIONS.md").read_text(), re.M))
     assert len(known) >= 30
     assert set(re.findall(r"`(--\w+)", TEXT)) - known == set()
 
 
 def test_lines_of_the_log_are_the_servers():
-    """Of two words or more; and those of one that it names as lines."""
+    """Panels with names of two or more words; and panels with one word, if the text calls them lines."""
     source = "".join(path.read_text() for path in (ROOT / "server").rglob("*.cc"))
     named = (set(re.findall(r"`([a-z]+(?: [a-z]+)+)`", TEXT)) | {"configuration", "draining", "drained"}) - {"kubectl describe pod"}
     assert len(named) >= 8

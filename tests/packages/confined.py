@@ -1,7 +1,7 @@
-"""Runs a program as a unit of systemd would confine it, as far as that takes no right of root: its SystemCallFilter, its
-MemoryDenyWriteExecute, its RestrictAddressFamilies, and no new privileges.
+"""Runs a program with the restrictions of a systemd unit, as far as that needs no root privileges: its SystemCallFilter, its MemoryDenyWriteExecute,
+its RestrictAddressFamilies, and no new privileges.
 
-    confined.py UNIT COMMAND...      (needs systemd-analyze, for what @system-service is, and libseccomp.so.2)
+    confined.py UNIT COMMAND...      (needs systemd-analyze, for the contents of @system-service, and libseccomp.so.2)
 """
 
 import ctypes
@@ -76,7 +76,7 @@ def confine(unit):
 
 
 def probe():
-    """What must fail now, or the test proves nothing."""
+    """These must fail now, or the test proves nothing."""
     failures = []
     try:
         socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()

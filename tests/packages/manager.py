@@ -1,4 +1,4 @@
-"""Listens at a datagram socket, as systemd does for Type=notify, and appends each line that comes to a file.
+"""Listens at a datagram socket, as systemd does for Type=notify, and appends each line that it receives to a file.
 
 manager.py SOCKET FILE
 """

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts what the installed unit starts, as its user, with its environment file and no capability, and stays until it ends.
+# Starts the program of the installed unit, as its user, with its environment file and no capability, and stays until that ends.
 set -e
 unit=/usr/lib/systemd/system/quantd.service
 setting() { sed -n "s/^$1=//p" "$unit"; }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# In a Debian that has quantd: installs its symbols, reads the stacks of a server that runs (RUNBOOK.md), and the stack of its crash
+# In a Debian with quantd: installs its symbols, reads the stacks of a running server (RUNBOOK.md), and the stack of its crash
 # (deploy/OPERATIONS.md, "Crashes").
 
 set -euo pipefail

@@ -1,4 +1,4 @@
-# server/wire: decoding, answers, errors.
+# server/wire: decoding, responses, errors.
 add_library(wire_testing STATIC wire/message_generator.cc wire/request_generator.cc wire/wire_testing.cc)
 target_include_directories(wire_testing PUBLIC wire)
 target_link_libraries(wire_testing PUBLIC quantd::wire PRIVATE quantd_build)

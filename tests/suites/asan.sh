@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What walks or holds bytes that a client sent: core, the server's rooms up to the wire, and a server under attack and load, under
-# AddressSanitizer and UBSan.
+# Code that handles bytes from clients: core, the server's rooms up to the wire, and a server under attack and load, with AddressSanitizer
+# and UBSan.
 source "$SUITES/e2e.sh"
 
 rooms=(access loop memory net regions wire operations stored_parameters admission http transport rpc)
@@ -12,11 +12,11 @@ build() {
 
 run() {
   build
-  # Abseil's tables poison their free places; Debian's library, which is compiled without, does not clear that again.
+  # Abseil's tables poison their free places; Debian's library, which is compiled without sanitizer, does not undo that.
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ASAN_OPTIONS=detect_stack_use_after_return=1:allow_user_poisoning=0
   export QUANTD_TEST_SECONDS=${QUANTD_TEST_SECONDS:-2}
-  # The excluded ones count every operator new, and the sanitizer has its own; or they leave no descriptor, and UBSan opens a pipe to
-  # look at an object.
+  # The excluded ones count every operator new, which the sanitizer replaces; or they leave no descriptors free, and UBSan opens
+  # a pipe to look at an object.
   ctest_tree asan --exclude-regex '\.(WireMemory|Allocations)Test\.|NoDescriptorsLeft' \
     --tests-regex "^(core\.|fuzz\.(request|http2|http2_differential)$|server\.($(IFS='|' && echo "${rooms[*]}"))\.)"
   sanitized_e2e asan tests/e2e/test_{hostile,overload,limits,stream}.py

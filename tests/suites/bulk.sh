@@ -14,7 +14,7 @@ prepare() {
     echo "$stamp" >"$BULK/made.stamp"
 }
 
-# What the engine's suite prepares is there already when both run.
+# If both suites run, the engine's has prepared this already.
 build() {
   suite_call engine prepare && suite_call engine build &&
     "$BULK/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps --force-reinstall \

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Which suites a change can break: changed.py REV prints those for the files that differ from REV, in the order of tests/run.sh;
-changed.py --check says which tracked file no row knows, and which row names a suite that does not exist.
+changed.py --check finds tracked files that no row covers, and rows that name a suite that does not exist.
 
-A row is a pattern of paths and suites; the first row that fits a file decides. Every change is checked by arrows and format.
+A row is a pattern of paths and suites; the first row that matches a file decides. Every change is checked by arrows and format.
 """
 
 import fnmatch
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ALWAYS = "arrows format"
 CPP = "unit e2e asan tsan"
 ROWS = [
-    # What decides how a bare machine fares.
+    # Files that decide whether everything works on a bare machine.
     ("*CMakeLists.txt", "*"),
     ("*.cmake", "*"),
     ("tests/suites/tsan.supp", "tsan tsan_e2e"),
@@ -74,7 +74,7 @@ ROWS = [
 
 
 def suites():
-    """All of them, in the order in which they run."""
+    """All suites, in the order in which they run."""
     listed = subprocess.run([ROOT / "tests/run.sh", "--list"], capture_output=True, text=True, check=True).stdout
     return [line.split()[0] for line in listed.splitlines()]
 

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# quantctl convert against the packages whose layouts it writes, in an environment of their own: torch and they take gigabytes.
+# quantctl convert against the packages whose layouts it writes, in an environment of their own: with torch they take gigabytes.
 source "$SUITES/venv.sh"
 
 PACKAGES=$QUANTD_BUILD/venv-checkpoints
 
 prepare() {
   prepare_venv && with_lock "$PACKAGES.lock" prepare_packages || return
-  # Below them build/venv, for the client with its conformance kit.
+  # On top of build/venv, which has the client with its conformance kit.
   "$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
     >"$("$PACKAGES/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/layer.pth"
 }

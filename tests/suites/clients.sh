@@ -15,7 +15,7 @@ for language in "$QUANTD_ROOT"/tests/languages/*.sh; do
   source "$language"
 done
 
-# Those that are wanted: all, or the ones of QUANTD_CLIENTS.
+# The selected languages: all, or those of QUANTD_CLIENTS.
 languages() {
   local file chosen=${QUANTD_CLIENTS:-}
   for file in "$QUANTD_ROOT"/tests/languages/*.sh; do
@@ -24,7 +24,7 @@ languages() {
   done
 }
 
-# cases LANG: takes lines "pass|fail|skip NAME WHY", tab between, from stdin. None at all is a failure.
+# cases LANG: reports lines "pass|fail|skip NAME WHY", separated by tabs, from stdin. None at all is a failure.
 cases() {
   local language=$1 kind name why seen=0
   while IFS=$'\t' read -r kind name why; do
@@ -38,9 +38,9 @@ cases() {
   [[ $seen -gt 0 ]] || fail "$language: tests" "no case ran"
 }
 
-# readme LANG: pastes the commands of client/LANG/README.md, every block of sh, into one shell in a copy of the tree without anything
-# that git ignores, beside the shared server. Every block must print what the comment in the first one says: codes of a sine.
-# What the tools download is kept by the variables that the caller sets, not in a home folder.
+# readme LANG: runs the commands of client/LANG/README.md, every block of sh, in one shell in a copy of the tree without ignored
+# files, next to the shared server. Every block must print what the comment in the first one says: codes of a sine. Variables
+# that the caller sets decide where tools keep their downloads, not a home folder.
 readme() {
   local fresh=$CLIENTS_BUILD/$1/fresh readme=$QUANTD_ROOT/client/$1/README.md blocks printed expected
   rm -rf "$fresh" && mkdir -p "$fresh/clone" "$fresh/tmp" || return
@@ -48,7 +48,7 @@ readme() {
     tar -x -C "$fresh/clone" || return
   awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$readme" >"$fresh/commands.sh"
   (cd "$fresh/clone" && TMPDIR=$fresh/tmp bash -euxo pipefail "$fresh/commands.sh") | tee "$fresh/output" || return
-  # Maven ends with what resets a terminal's colours, and no line.
+  # Maven ends with an escape sequence that resets colours, without a newline.
   sed -i 's/\x1b\[[0-9;]*m//g' "$fresh/output"
   blocks=$(grep -c '^```sh$' "$readme")
   expected=$(sed -n 's/.* # \(\[4.* dB\)$/\1/p' "$readme")
@@ -58,7 +58,7 @@ readme() {
   [[ $expected == *0*107*115*18*dB && $blocks -gt 0 && $printed -eq $blocks ]]
 }
 
-# start_quantd NAME FLAGS...: a server whose first address becomes QUANTD_ADDRESS, and whose pid QUANTD_PID.
+# start_quantd NAME FLAGS...: starts a server, and sets QUANTD_ADDRESS to its first address and QUANTD_PID to its pid.
 start_quantd() {
   local folder=$CLIENTS_BUILD/$1 deadline=$((SECONDS + 30))
   shift
@@ -76,7 +76,8 @@ start_quantd() {
   QUANTD_ADDRESS=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["grpc"][0])' "$folder/ready.json")
 }
 
-# certificates FOLDER: an authority, what it signed for a server on this machine and for a client, another authority; tokens.
+# certificates FOLDER: an authority, certificates that it signed for a server on this machine and for a client, another
+# authority; tokens.
 certificates() {
   local folder=$1 name
   rm -rf "$folder" && mkdir -p "$folder" && cd "$folder" || return
@@ -92,7 +93,7 @@ certificates() {
   openssl rand -hex 16 >token && openssl rand -hex 15 >wrong-token && : >empty
 }
 
-# Where one language cannot be prepared, the others are still run.
+# If one language cannot be prepared, the others still run.
 prepare() {
   local language
   mkdir -p "$CLIENTS_BUILD"
@@ -119,7 +120,7 @@ run() {
   address=$QUANTD_ADDRESS
   (certificates "$TEST_CERTIFICATES") >"$QUANTD_LOGS/clients-certificates.log" 2>&1 || fail "certificates" "build/logs/clients-certificates.log"
   export QUANTD_ADDRESS
-  # Tests that need TLS are left out, and said to be, where the server has none.
+  # If the server has no TLS, tests that need it are left out and reported as such.
   if ! "$TEST_QUANTD" --help 2>&1 | grep -e --tls_client_ca >/dev/null; then
     skip "TLS and token" "this server has no --tls_client_ca"
   elif ! start_quantd secured --tls_cert="$TEST_CERTIFICATES/server.pem" --tls_key="$TEST_CERTIFICATES/server.key" \
@@ -138,7 +139,7 @@ run() {
       fail "$language: preparation" "see build/logs/prepare-clients.log"
     fi
   done
-  # Whatever the clients did to them, they are alive and end as they should.
+  # Whatever the clients did, the servers are alive and end properly.
   for process in "$shared" $secured; do
     kill -TERM "$process"
     wait "$process" || status=$?

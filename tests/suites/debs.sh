@@ -6,8 +6,8 @@
 # debs ARCHITECTURE: the root folder into which packages of that architecture are unpacked.
 debs_root() { echo "$QUANTD_BUILD/debs/$1/root"; }
 
-# unpack_debs ARCHITECTURE PATTERN PACKAGE...: the packages and those that they need, as far as these match PATTERN.
-# Suites prepare at the same time.
+# unpack_debs ARCHITECTURE PATTERN PACKAGE...: unpacks the packages and those that they need, as far as these match PATTERN.
+# Several suites prepare at the same time.
 unpack_debs() { with_lock "$QUANTD_BUILD/debs/$1/lock" unpack_debs_alone "$@"; }
 unpack_debs_alone() {
   local architecture=$1 pattern=$2 state=$QUANTD_BUILD/debs/$1 root apt wanted package
@@ -28,7 +28,7 @@ unpack_debs_alone() {
   echo "$*" >"$state/done-$1"
 }
 
-# unpack_program PACKAGE PATTERN: for this machine's own architecture. debs_path then puts its programs into PATH.
+# unpack_program PACKAGE PATTERN: for this machine's own architecture. debs_path then adds its programs to PATH.
 unpack_program() { unpack_debs "$(dpkg --print-architecture)" "$2" "$1"; }
 debs_path() {
   local root
@@ -36,14 +36,15 @@ debs_path() {
   PATH=$PATH:$root/usr/bin:$root/usr/sbin
 }
 
-# unpack_source PACKAGE: what Debian builds the package from, as its makers released it, unpacked under build/debs/source; prints the folder.
+# unpack_source PACKAGE: the source that Debian builds the package from, as its authors released it, unpacked under
+# build/debs/source; prints the folder.
 unpack_source() { with_lock "$QUANTD_BUILD/debs/source/lock" unpack_source_alone "$1"; }
 unpack_source_alone() {
   local state=$QUANTD_BUILD/debs/source root apt file
   root=$state/$1
   if [[ ! -e $root/done ]]; then
     rm -rf "$root" && mkdir -p "$root" "$state/lists/partial" "$state/archives/partial" "$state/sources" || return
-    # Debian's own lines, of both formats, for sources in place of packages.
+    # Debian's own lines, in both formats, for sources instead of packages.
     for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
       [[ -f $file ]] && grep -q debian "$file" || continue
       sed 's/^Types:.*/Types: deb-src/; s/^deb /deb-src /' "$file" >"$state/sources/$(basename "$file")" || return

@@ -6,12 +6,12 @@ source "$SUITES/gotool.sh"
 prepare() {
   unpack_program kubernetes-client '^(kubectl|kubernetes-client)$' &&
     prepare_venv || return
-  # The chart's tests say that they were skipped where it can't be had.
+  # If it is not available, the chart's tests report that they were skipped.
   build_go_tool helm helm.sh/helm/v3/cmd/helm@v3.13.3 || note "no helm could be built"
   custom_schemas || note "no schemas of custom objects could be had"
 }
 
-# What the chart renders for others than Kubernetes: their own definitions of these objects.
+# Objects that the chart renders for others than Kubernetes: their own definitions.
 custom_schemas() {
   local operator=example/prometheus-operator-crd/monitoring.coreos.com
   go_module_files crds github.com/prometheus-operator/prometheus-operator@v0.79.2 \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whether what the .md files name is there: links and their anchors, files, scripts, suites, presets, flags. Prints lines
-'pass|fail NAME WHY', tab between. Standard library only; reads what git tracks."""
+"""Whether everything that the .md files name exists: links and their anchors, files, scripts, suites, presets, flags. Prints lines
+'pass|fail NAME WHY', separated by tabs. Standard library only; reads what git tracks."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXTENSIONS = "cc|h|inc|py|pyi|sh|md|proto|cmake|yaml|yml|json|toml|txt|java|rs|go|ts|mjs|xml|service|html|svg"
-# Files that a user makes, or that a build or a run does: they are in no checkout.
+# Files that a user, a build or a run makes: they are in no checkout.
 MADE = re.compile(
     r"^(/|~|build/|\$|\.\.?/?$|http)|[*<>{}$]|\b(LANG|NAME)|^(model|small|back|vectors?|codes|ranges|scales?|x|y|y_scale|in|out|tls|clients|ready|values|quantd-values)\b"
 )
@@ -33,7 +33,7 @@ def prose_and_code(text):
 
 
 def anchor(title):
-    """As GitHub makes one of a heading."""
+    """The anchor that GitHub makes of a heading."""
     return re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", title).strip().lower()).replace(" ", "-")
 
 
@@ -73,7 +73,7 @@ def flags(*patterns):
 
 SUITES = suites()
 PRESETS = set(re.findall(r'"name": "(\w+)"', (ROOT / "CMakePresets.json").read_text()))
-# Its table is --help's (tests/e2e/test_start.py).
+# The table is that of --help (tests/e2e/test_start.py).
 SERVER_FLAGS = set(re.findall(r"^\| `--(\w+)` \|", (ROOT / "deploy/OPERATIONS.md").read_text(), re.M)) | {"help", "version"}
 METRICS = (ROOT / "tests/golden/metrics.txt").read_text()
 CLI_FLAGS = flags("client/cli/*.cc", "client/cli/*.h")
@@ -110,7 +110,7 @@ def main():
     for path in tracked("*.md"):
         prose, blocks = prose_and_code((ROOT / path).read_text())
         wrong = [*broken_links(path, prose), *missing_metrics(prose), *wrong_commands(path, prose, blocks)]
-        if path != "CHANGELOG.md":  # which names what went, too
+        if path != "CHANGELOG.md":  # which also names removed things
             wrong += missing_files(path, prose)
         found[path] = "; ".join(dict.fromkeys(wrong))
     for path, why in found.items():

@@ -2,7 +2,7 @@
 source "$SUITES/venv.sh"
 source "$SUITES/debs.sh"
 
-# Debian's prometheus scrapes the running server in one of the tests, and its haproxy stands before it in others.
+# In one of the tests, Debian's prometheus scrapes the running server; in others, its haproxy runs in front of it.
 prepare() {
   unpack_program prometheus '^(prometheus|promtool)$' &&
     unpack_program haproxy '^(haproxy|liblua5.*|libopentracing.*|libjemalloc.*)$' && prepare_venv
@@ -13,7 +13,7 @@ run() {
   pytest_suite e2e tests/e2e
 }
 
-# sanitized_e2e TREE PATHS...: a fifth of these cases, another one with every seed, against the server of that tree.
+# sanitized_e2e TREE PATHS...: a fifth of these cases, which depends on the seed, with the server of that tree.
 sanitized_e2e() {
   local tree=$1 seed=${QUANTD_TEST_SEED:-$RANDOM}
   shift

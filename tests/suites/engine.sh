@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# The engine in the process: client/python-core as a wheel, as a user would build it, in environments of its own. It is built again
-# when its sources or an environment have changed.
+# The engine in the process: client/python-core as a wheel, as a user would build it, in environments of its own. It is built again if its
+# sources or an environment have changed.
 source "$SUITES/venv.sh"
 
 wheels=$QUANTD_BUILD/engine
 layered=$QUANTD_BUILD/venv-engine # on top of build/venv, whose packages it sees
 bare=$QUANTD_BUILD/venv-bare      # numpy and ml_dtypes
 
-# make_venv FOLDER STAMP REQUIREMENTS...: unless it is there and was made of the same.
+# make_venv FOLDER STAMP REQUIREMENTS...: makes it unless it exists with these requirements.
 make_venv() {
   local folder=$1 stamp=$2
   shift 2
@@ -27,7 +27,7 @@ prepare() {
   make_venv "$bare" "$(sha256sum "$pinned")" $(grep -E '^(numpy|ml_dtypes)==' "$pinned")
 }
 
-# The wheel that pip makes, and then the one that auditwheel does, with the libraries in it.
+# The wheel that pip makes, and then auditwheel's, which contains the libraries.
 build() { with_lock "$wheels/lock" build_alone; }
 build_alone() {
   local stamp pip=("$layered/bin/python" -m pip --disable-pip-version-check)
@@ -35,7 +35,7 @@ build_alone() {
     sort -z | xargs -0 sha256sum | cat - "$layered/made.stamp" "$bare/made.stamp" | sha256sum)
   if [[ $(cat "$wheels/stamp" 2>/dev/null) != "$stamp" ]]; then
     rm -rf "$wheels"/{built,repaired,stamp}
-    # Without isolation: the compiler then finds nanobind where it was the last time.
+    # Without isolation: then the compiler finds nanobind in the same place as the last time.
     PATH=$layered/bin:$PATH "${pip[@]}" wheel --no-build-isolation --no-deps --wheel-dir "$wheels/built" \
       "--config-settings=build-dir=$wheels/tree" client/python-core || return
     PATH=$layered/bin:$PATH "$layered/bin/auditwheel" repair --wheel-dir "$wheels/repaired" "$wheels"/built/*.whl || return
@@ -53,7 +53,7 @@ run() {
   pytest_suite core client/python-core/tests
   pytest_suite arrow client/python/tests/test_arrow.py client/python/tests/test_parquet.py
   pytest_suite server tests/conformance/test_local.py tests/conformance/test_local_shared.py
-  # Those of the client's tests that ask a server and the process the same.
+  # The client's tests that run against a server and in process.
   pytest_suite client client/python/tests/test_{arguments,calibrate_server,embeddings,onnxruntime,parameters,parameters_server}.py
   pytest_suite conformance tests/conformance --engine=local --ignore=tests/conformance/test_local.py \
     --ignore=tests/conformance/test_local_shared.py --ignore=tests/conformance/test_mutants.py

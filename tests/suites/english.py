@@ -14,7 +14,8 @@ from pathlib import Path
 WORDS = re.compile(
     r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|such\b|matter\b)|\bwhoever\b|\bwhose codes\b|"
     r"\bcodes? that (?:(?:a|an|the) )?[\w ]+ ha(?:s|ve)\b|(?:[.;] |\bfor )who\b|\b(?:has|have) not[,.;)]|\bgood for nothing\b|"
-    r"\b(?:come|came|comes) to nothing\b|\bso many\b|\bas [\w.']+ ha(?:s|ve) (?:it|them)\b|(?:the|its|'s) begin\b|\bwithout which\b",
+    r"\b(?:come|came|comes) to nothing\b|\bso many\b|\bas [\w.']+ ha(?:s|ve) (?:it|them)\b|(?:the|its|'s) begin\b|\bwithout which\b|"
+    r"\bas (?:it|they) comes?\b|\bbut for (?:the|those|its|what)\b|\ball there is\b",
     re.IGNORECASE,
 )
 LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"')

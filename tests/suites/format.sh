@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The languages whose tools are at hand; those of Go and Rust are in suite clients, and the contract's in proto.
+# The languages whose tools are available; suite clients checks Go and Rust, and suite proto the contract.
 RUFF=0.17.6
 ruff=$QUANTD_BUILD/format/bin/ruff
 

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Both README commands on machines that have nothing: Debian 12 and 13 as debootstrap makes them (minbase), a clone of HEAD in
-# them, and of this machine only the package sources and the way into the network. Needs root, 30 GB of disk, and an hour for each.
+# Both README commands on machines with nothing installed: Debian 12 and 13 as debootstrap makes them (minbase), with a clone of HEAD, and
+# of this machine only the package sources and the network configuration. Needs root, 30 GB of disk, and an hour for each.
 #
 #   QUANTD_FRESH="bookworm"         only this release
 #   QUANTD_FRESH_TESTS="unit e2e"   only these suites inside; "none" for none of them
-#   QUANTD_FRESH_CCACHE=FOLDER      a copy of this machine's compiler cache, to be quicker; the times are then not a stranger's
+#   QUANTD_FRESH_CCACHE=FOLDER      a copy of this machine's compiler cache, to be quicker; then the times are not those of a new user
 
 fresh=$QUANTD_BUILD/fresh
 
@@ -27,7 +27,7 @@ run() {
   done
 }
 
-# The host's sources, for another release: a stranger has a mirror, and which one is not this project's business.
+# The host's sources, for another release: an ordinary user has some mirror, and which one does not matter here.
 make_root() {
   local release=$1 root=$fresh/$1 site
   local main='' security=''
@@ -41,7 +41,7 @@ make_root() {
   printf 'deb %s %s main\n' "$main" "$release" "$main" "$release-updates" ${security:+"$security" "$release-security"} >"$root/etc/apt/sources.list"
   cp /etc/resolv.conf "$root/etc/resolv.conf"
   cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates"
-  # git and sudo are what README asks for.
+  # The README requires git and sudo.
   inside "$release" root 'update-ca-certificates && apt-get update && apt-get install -y --no-install-recommends git sudo' || return
   inside "$release" root 'useradd --create-home --shell /bin/bash tester && echo "tester ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/tester' || return
   if [[ -n ${QUANTD_FRESH_CCACHE:-} ]]; then
@@ -51,7 +51,7 @@ make_root() {
   inside "$release" root 'chown -R tester: /home/tester/quantd && git config --system --add safe.directory "*" && dpkg-query --show >/var/tmp/before'
 }
 
-# inside RELEASE USER COMMAND: in the clone, with processes, mounts and shared memory of its own.
+# inside RELEASE USER COMMAND: runs it in the clone, with processes, mounts and shared memory of its own.
 inside() {
   local root=$fresh/$1 name environment=()
   for name in http_proxy https_proxy no_proxy SSL_CERT_FILE PIP_CERT REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS; do
@@ -70,26 +70,27 @@ inside() {
   ' inside "$root" "$2" "$3" "${environment[@]}"
 }
 
-# timed RELEASE STEP USER COMMAND: writes down how it ended, its last line and how long it took. What a root's step leaves is the user's.
+# timed RELEASE STEP USER COMMAND: records how it ended, its last line and how long it took. The user gets the files that a
+# root's step leaves.
 timed() {
   local release=$1 step=$2 user=$3 began=$SECONDS status=0 log
   log=$fresh/$release-$step.log
   inside "$release" "$user" "$4" >"$log" 2>&1 || status=$?
   printf '%s\t%s\t%s\t%s\n' "$step" "$status" "$((SECONDS - began)) s" "$(tail -n 1 "$log")" >>"$fresh/$release.tsv"
-  # The root goes; what failed, and how, stays.
+  # Removes the root, but not the records of failures.
   [[ $status -eq 0 ]] || cp -r "$fresh/$release/home/tester/quantd/build/logs" "$fresh/$release-$step-logs"
   inside "$release" root 'chown -R tester: /home/tester/quantd'
   tail -n 40 "$log"
   return "$status"
 }
 
-# As somebody does it who has read nothing: with make where no generator is named.
+# As a user who has read nothing would: with make where no generator is named.
 plain_way() {
   # shellcheck disable=SC2016  # for the shell inside
   echo 'cmake -S . -B /tmp/plain -DCMAKE_INSTALL_PREFIX=/tmp/plain-prefix && cmake --build /tmp/plain --parallel "$(nproc)" && cmake --install /tmp/plain'
 }
 
-# C by pkg-config, the C++ core and the C++ client by find_package, each against what was installed.
+# C with pkg-config, the C++ core and the C++ client with find_package, each against the installed files.
 consumers() {
   cat <<'CONSUMERS'
 set -e

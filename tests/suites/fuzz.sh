@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# QUANTD_FUZZ_RUNS: so many executions of each target, however long that takes (100000000 is a night); else all of them together
+# QUANTD_FUZZ_RUNS: that many executions of each target, however long they take (100000000 takes a night); otherwise all of them together
 # take QUANTD_FUZZ_SECONDS.
 targets=(request calibrate plan file checkpoint http2 http2_differential parameters)
 seconds=$((${QUANTD_FUZZ_SECONDS:-60} / ${#targets[@]}))
@@ -15,7 +15,7 @@ run() {
     [[ ! -d $known ]] || cp "$known"/* "$corpus"
     check "$target: a corpus of generated inputs" "$tree/${target}_fuzz_test" 2000 "$corpus"
     note "fuzzing $target: $limit"
-    # Address sanitizer keeps freed memory for a while: that is no leak, but it counts as the target's.
+    # AddressSanitizer keeps freed memory for a while, which counts as the target's: it is not a leak.
     check "$target: libFuzzer finds nothing" "$tree/${target}_fuzzer" "$limit" -rss_limit_mb=4096 \
       "-artifact_prefix=$QUANTD_BUILD/fuzz/$target-" "$corpus"
   done

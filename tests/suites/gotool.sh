@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Programs in Go, from the Go module proxy into build/tools: build_go_tool. Needs debs.sh.
+# Builds Go programs from the Go module proxy into build/tools: build_go_tool. Needs debs.sh.
 
 # go_program: Debian's Go compiler, unpacked under build/.
 go_program() {
@@ -7,9 +7,10 @@ go_program() {
   echo "$(debs_root "$(dpkg --print-architecture)")/usr/lib/go/bin/go"
 }
 
-# build_go_tool NAME PACKAGE@VERSION [MODULE@VERSION...]: build/tools/bin/NAME. The version must be
-# one that Debian 12's Go (1.19) builds, with these versions of what it needs where it does not name them itself. Only the program is
-# kept: sources and intermediate files are a gigabyte. Instead of PACKAGE@VERSION, a folder of ours with the program's source.
+# build_go_tool NAME PACKAGE@VERSION [MODULE@VERSION...]: build/tools/bin/NAME. The version must be one that Debian 12's Go
+# (1.19) can build, with these versions of its dependencies where it does not give them itself. Only the program is kept:
+# sources and intermediate files take a gigabyte. Instead of PACKAGE@VERSION, a folder of this repository with the program's
+# source.
 build_go_tool() { with_lock "$QUANTD_BUILD/tools/$1.lock" build_go_tool_alone "$@"; }
 build_go_tool_alone() {
   local tools=$QUANTD_BUILD/tools name=$1 versions=${*:2} package=${2%@*} modules=("${@:2}") work go
@@ -24,7 +25,7 @@ build_go_tool_alone() {
     [[ $package != . ]] || cp "$2"/*.go "$work/module/" || exit
     cd "$work/module" || exit
     unset GOFLAGS GOOS GOARCH
-    # GOROOT is where Debian's packages would be installed, and here they are elsewhere.
+    # GOROOT is the place where Debian's packages would be installed, but here they are elsewhere.
     GOROOT=$(dirname "$(dirname "$(readlink -f "$go")")")
     export GOROOT GOTOOLCHAIN=local CGO_ENABLED=0 GOPATH=$work/go GOCACHE=$work/cache
     "$go" mod init example.com/tool && "$go" get -modcacherw "${modules[@]}" &&
@@ -33,7 +34,7 @@ build_go_tool_alone() {
   rm -rf "$work"
   echo "$versions" >"$tools/$name.version"
 }
-# go_module_files FOLDER MODULE@VERSION PATH...: files of a module, into build/tools/FOLDER.
+# go_module_files FOLDER MODULE@VERSION PATH...: copies files of a module into build/tools/FOLDER.
 go_module_files() { with_lock "$QUANTD_BUILD/tools/$1.lock" go_module_files_alone "$@"; }
 go_module_files_alone() {
   local folder=$QUANTD_BUILD/tools/$1 stamp=$QUANTD_BUILD/tools/$1/${2//\//_} work=$QUANTD_BUILD/tools/$1.work go path

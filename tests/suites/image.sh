@@ -6,7 +6,7 @@ source "$SUITES/venv.sh"
 image=localhost/quantd:test
 files=$QUANTD_BUILD/image/files
 built_as=(--build-arg=REVISION=0123abc --build-arg=CREATED=2026-01-02T03:04:05Z --build-arg=SOURCE=file:///source --build-arg=SOURCE_DATE_EPOCH=1767323045)
-# What the README promises: nothing writable, no capability, no new privilege.
+# The promises of the README: nothing writable, no capability, no new privileges.
 locked=(--read-only --cap-drop=all --security-opt=no-new-privileges)
 
 prepare() { prepare_venv; }
@@ -37,7 +37,7 @@ run() {
   check "both ports declared" equal "$(config '{{range $port, $_ := .Config.ExposedPorts}}{{$port}} {{end}}')" "50051/tcp 9464/tcp "
   check "no shell, nothing setuid" nothing_to_exploit
 
-  # As it is, with default ports, in a network of its own.
+  # As shipped, with default ports, in a network of its own.
   container=$(start --network=none) && check "healthy with its own defaults, locked down" healthy "$container"
   check "SIGTERM ends it with 0" stops_cleanly "$container"
 
@@ -50,10 +50,10 @@ run() {
   check "shows metrics" shows_metrics
   check "SIGTERM ends it with 0 after work" stops_cleanly "$container"
 
-  # The health check asks where the server listens, whatever the environment says.
+  # The health check probes the address on which the server listens, whatever the environment.
   for listen in '[::]:7001' 127.0.0.1:7002 unix:/run/quantd/socket 127.0.0.1:7003,unix:/run/quantd/socket; do
     container=$(start --network=none --volume="$files/run:/run/quantd" --env="QUANTD_LISTEN=$listen") && check "healthy at $listen" healthy "$container"
-    podman_here rm --force "$container" >/dev/null 2>&1 # its socket is in the folder of the next one
+    podman_here rm --force "$container" >/dev/null 2>&1 # its socket is in the next one's folder
   done
   container=$(start --network=none --env=QUANTD_LISTEN=127.0.0.1:0) && check "at a port that nobody knows it says so" unknown_port "$container"
   podman_here rm --force --all >/dev/null 2>&1
@@ -63,7 +63,7 @@ run() {
   release
 }
 
-# Of a server in a container: while it runs, by the image with gdb, which is run as kubectl debug runs it; and when it has crashed.
+# Stacks of a server in a container: while it runs, with the gdb image, started like kubectl debug; and after a crash.
 stacks() {
   local container
   check "build the image with gdb, and the symbols" build_debugger "$image-debug" "$(dpkg --print-architecture)"
@@ -98,7 +98,7 @@ crash_read() {
   grep -q 'quantd::process::WaitForSignal.* at .*signals.cc:' "$files/functions" && grep -q 'Serve at .*main.cc:' "$files/functions"
 }
 
-# The other architecture: compiled here, not emulated; emulated only to start it.
+# The other architecture: compiled here without emulation, and emulated only to start it.
 arm64() {
   local emulator
   if [[ $(uname -m) != x86_64 ]]; then
@@ -146,7 +146,7 @@ emulated() {
   kill "$server" && wait "$server" && return "$status"
 }
 
-# The release, dry: everything that it makes, of layers that are there already.
+# A dry run of the release: it makes everything, from layers that exist already.
 release() {
   local made=$QUANTD_BUILD/image/release
   local builder="buildah ${storage[*]}"
@@ -185,7 +185,7 @@ billed() {
   return "$status"
 }
 
-# The server runs; who asks is told what to do.
+# The server runs, and its clients are told what to do.
 unknown_port() {
   local said
   said=$(podman_here exec "$1" /quantctl health 2>&1) && return 1

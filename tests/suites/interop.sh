@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# gRPC's own clients against interop_server and quantd: tests/interop. INTEROP_CLIENTS: those that are wanted, with commas between; empty: all.
+# gRPC's own clients against interop_server and quantd: tests/interop. INTEROP_CLIENTS: the selected ones, separated by commas; empty: all.
 source "$SUITES/debs.sh"
 source "$SUITES/gotool.sh"
 INTEROP_CLIENTS=${INTEROP_CLIENTS:-}
@@ -16,7 +16,7 @@ prepare() {
       org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath -Dmdep.outputFile=classpath
 }
 
-# The clients that no registry has, from the source of Debian's gRPC: C++, linked with Debian's library, and Python, with PyPI's.
+# The clients that no registry has, from the source of Debian's gRPC: C++ with Debian's library, and Python with PyPI's.
 prepare_sources() {
   local grpc python=$interop_folder/python
   grpc=$(unpack_source grpc) || return
@@ -33,7 +33,7 @@ prepare_sources() {
   fi
 }
 
-# gRPC's library for Node, as our client for it has it.
+# gRPC's library for Node, in the version of our client.
 prepare_node() {
   local folder=$interop_folder/node client=$QUANTD_ROOT/client/node
   cmp -s "$client/package-lock.json" "$folder/done" && return

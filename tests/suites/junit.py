@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the cases of a JUnit report as lines 'pass|fail|skip NAME WHY SECONDS', tab between: junit.py FILE."""
+"""Prints the cases of a JUnit report as lines 'pass|fail|skip NAME WHY SECONDS', separated by tabs: junit.py FILE."""
 import sys
 import xml.etree.ElementTree as tree
 
@@ -22,7 +22,7 @@ def verdict(case):
 
 
 def gtest_reason(case):
-    """What a test said when it was skipped or first failed: a failure with its values and trace, where the seed stands."""
+    """The text of a test that was skipped, or of its first failure: with its values and trace, which contain the seed."""
     lines = (case.findtext("system-out") or "").splitlines()
     for number, line in enumerate(lines, 1):
         if line.endswith(": Skipped"):

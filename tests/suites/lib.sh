@@ -1,16 +1,16 @@
 # shellcheck shell=bash
-# What tests/run.sh and the suites in this folder share: how a suite is called and how a result is written down.
+# What tests/run.sh and the suites in this folder share: how a suite is called and how a result is recorded.
 #
-# A result is a line in build/results/SUITE.tsv: pass, fail or skip; the case's name; why; seconds. The sums at the end are counts of
-# these lines and of nothing else, so that a case can neither be lost nor counted twice.
+# A result is a line in build/results/SUITE.tsv: pass, fail or skip; the case's name; why; seconds. The sums at the end count only these
+# lines, so that no case can be lost or counted twice.
 
 SUITES=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 RESULTS=$QUANTD_BUILD/results
 VENV=$QUANTD_BUILD/venv
 RESULT_SUITE=
 
-# declared_path GROUPS...: PATH with what these groups of deploy/packages.sh declare, and nothing else that the machine has.
-# declare_programs makes its folders.
+# declared_path GROUPS...: a PATH with the programs that these groups of deploy/packages.sh declare, and no others of the
+# machine. declare_programs makes its folders.
 declared_path() {
   local path=$QUANTD_BUILD/path/base group
   for group in "$@"; do path+=:$QUANTD_BUILD/path/$group; done
@@ -26,7 +26,7 @@ fail() {
 }
 skip() { result skip "$1" "$2"; }
 
-# check NAME COMMAND...: one case; it passes when the command does. Its output is shown only when it fails.
+# check NAME COMMAND...: one case; it passes if the command succeeds. Its output is shown only if it fails.
 check() {
   local name=$1 log status began=$SECONDS
   shift
@@ -40,7 +40,7 @@ check() {
   fi
 }
 
-# report_cases: takes lines "pass|fail|skip NAME WHY", tab between, from stdin, a case each.
+# report_cases: reports lines "pass|fail|skip NAME WHY", separated by tabs, from stdin, one case each.
 report_cases() {
   local kind name why
   while IFS=$'\t' read -r kind name why; do
@@ -52,14 +52,14 @@ report_cases() {
   done
 }
 
-# junit NAME FILE: takes over the cases of a JUnit report (ctest's or pytest's). No report, or an empty one, is a failure.
+# junit NAME FILE: reports the cases of a JUnit report (ctest's or pytest's). A missing or empty report is a failure.
 junit() {
   if ! python3 "$SUITES/junit.py" "$2" >>"$RESULTS/$RESULT_SUITE.tsv" 2>"$QUANTD_LOGS/junit.log"; then
     fail "$1" "no results: $(<"$QUANTD_LOGS/junit.log")"
   fi
 }
 
-# ctest_tree PRESET [CTEST OPTIONS]: every test of a build tree, a case each.
+# ctest_tree PRESET [CTEST OPTIONS]: every test of a build tree, one case each.
 ctest_tree() {
   local tree=$QUANTD_BUILD/$1 report=$RESULTS/$RESULT_SUITE-$1.xml log=$QUANTD_LOGS/$RESULT_SUITE-$1.log
   shift
@@ -73,8 +73,8 @@ ctest_tree() {
   junit "ctest" "$report"
 }
 
-# pytest_suite NAME PATHS AND OPTIONS: with the virtual environment; a case each. Files run side by side, two processes a core and
-# one more: most tests wait for something.
+# pytest_suite NAME PATHS AND OPTIONS: with the virtual environment; one case each. Files run in parallel, with two processes
+# per core and one more: most tests wait for something.
 pytest_suite() {
   local name=$1 report=$RESULTS/$RESULT_SUITE-$1.xml
   shift
@@ -84,8 +84,8 @@ pytest_suite() {
   junit "pytest $name" "$report"
 }
 
-# suite_call NAME prepare|build|run: in a shell of its own, so that a suite's variables and exits stay its own. A suite defines
-# run; prepare when it needs something downloaded, and build when it has a tree of its own, which its run builds first.
+# suite_call NAME prepare|build|run: in a shell of its own, so that a suite's variables and exits do not affect others. A suite
+# defines run; prepare if it downloads something, and build if it has a tree of its own, which its run builds first.
 suite_call() {
   local RESULT_SUITE=$1 function=$2
   (
@@ -99,7 +99,7 @@ suite_call() {
   )
 }
 
-# A suite that ends badly without a failed case, or that has no case at all, has failed.
+# A suite that ends with an error but without a failed case, or that has no case at all, has failed.
 suite_run() {
   local status=0 RESULT_SUITE=$1
   suite_call "$1" run || status=$?
@@ -110,7 +110,7 @@ suite_run() {
   fi
 }
 
-# count KIND [SUITE]: lines of that kind, of all suites or of one.
+# count KIND [SUITE]: the number of lines of that kind, of all suites or of one.
 count() { find "$RESULTS" -name "${2:-*}.tsv" -exec cat {} + | grep -c "^$1"$'\t'; }
 
 report_suites() {
@@ -128,7 +128,7 @@ report_slowest() {
     printf "%8.1f s  %s: %s\n", $4, suite, $2 }' {} + | sort -rn | head -n 10 | sed 's/^/    /'
 }
 
-# Lines of one kind, at most twenty a suite; skipped cases with the same reason count as one line.
+# Lines of one kind, at most twenty per suite; skipped cases with the same reason count as one line.
 report_lines() {
   local file
   for file in "$RESULTS"/*.tsv; do

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# clang-tidy with .clang-tidy on every file of core, server and client, each compiled by itself: in a tree that compiles the files of
-# a room together clang-tidy guesses how. Of this tree only the generated headers are made.
+# clang-tidy with .clang-tidy on every file of core, server and client, each compiled by itself: in a tree that compiles the files of a room
+# together, clang-tidy has to guess how. Only the generated headers of this tree are built.
 build() {
   local headers
   build_tree lint proto/generated/quantd/v1/tensor.pb.h

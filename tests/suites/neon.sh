@@ -1,16 +1,16 @@
 # shellcheck shell=bash
-# The core's arithmetic for arm64, its libraries unpacked beside ours. On an arm64 machine the unit suite runs NEON natively.
+# The core's arithmetic for arm64, with its libraries unpacked in addition to ours. On an arm64 machine the unit suite runs NEON natively.
 source "$SUITES/debs.sh"
 
 prepare() {
   is_arm64 && return
-  # What the cross compiler does not bring along (the C and C++ libraries).
+  # Not installed with the cross compiler (the C and C++ libraries).
   unpack_debs arm64 '^(libabsl|libgmock|libgtest|googletest|libhwy|libtbb|libhwloc|libudev|libcap2)' \
     libabsl-dev libgmock-dev libgtest-dev libhwy-dev libtbb-dev
 }
 
-# What differs between instruction sets: the kernels, what they compute together, and what the compiler makes of floating point.
-# Plans, walks, the pool and the C interface are integers and pointers, the same everywhere.
+# What differs between instruction sets: the kernels, what they compute together, and floating point as the compiler translates
+# it. Plans, walks, the pool and the C interface are integers and pointers, the same everywhere.
 tests=(types rules kernels quotient embed_quotient oracle operations layouts calibrate)
 
 is_arm64() { [[ $(uname -m) == aarch64 ]]; }

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# The Debian packages: made by CPack, installed, started and purged in a bare Debian 12 (debootstrap's, in a container of
-# buildah's, without a systemd that runs).
+# The Debian packages: made by CPack; installed, started and purged in a bare Debian 12 (made by debootstrap, in a buildah container,
+# without a running systemd).
 source "$QUANTD_ROOT/tests/image/containers.sh"
 
 made=$QUANTD_BUILD/packages
-notes=$made/notes # what container and suite both see
+notes=$made/notes # visible to both container and suite
 
 run() {
   local container mounted service
@@ -82,7 +82,7 @@ read_stacks() {
   buildah_here run --isolation=chroot --volume="$made:/packages:ro" --volume="$QUANTD_ROOT/tests/packages:/tests:ro" "$container" -- /tests/stacks.sh
 }
 
-# inside COMMAND: in the bare Debian, with two words more.
+# inside COMMAND: in the bare Debian, with two more arguments.
 inside() {
   buildah_here run --isolation=chroot --volume="$made:/packages:ro" "$container" -- bash -c '
     set -e
@@ -96,7 +96,7 @@ inside() {
     '"$1"
 }
 
-# The program is not where the unit has it: on this machine nothing is installed.
+# The program is not at the unit's path: on this machine nothing is installed.
 accepted() {
   local unit=$notes/quantd.service said
   sed "s#^ExecStart=#ExecStart=$mounted#" "$mounted/usr/lib/systemd/system/quantd.service" >"$unit"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Folders of links to the programs that suites may use: path.py FOLDER GROUP..., packages.sh's table on stdin.
 
-FOLDER/GROUP gets a link to every program of the group's packages (deploy/packages.sh) and of those that they depend on; FOLDER/base, of
-what every Debian has. With these as PATH a program that a machine happens to have is missing there as everywhere, and a package that
-nobody declared is noticed on the machine of whoever forgot it. FOLDER/base/python3 leaves out the machine's site packages likewise.
+FOLDER/GROUP gets a link to every program of the group's packages (deploy/packages.sh) and of those that they depend on, FOLDER/base to those of
+every Debian. With these as PATH, a program that only some machines have is missing everywhere, so an undeclared package is noticed
+at once. FOLDER/base/python3 hides the machine's site packages in the same way.
 """
 
 import os
@@ -16,8 +16,8 @@ from pathlib import Path
 
 INFO = Path("/var/lib/dpkg/info")
 BIN = ("/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/", "/usr/games/")
-# What debootstrap's smallest variant has, the two programs that README asks for, and the one that a container lacks and other Debians
-# have: tests that ask systemd what it says of a unit are skipped there.
+# The packages of debootstrap's smallest variant, the two programs that README requires, and one that containers lack and other Debians
+# have: tests that ask systemd about a unit are skipped there.
 BASE = ["apt", "debian-archive-keyring", "git", "sudo", "systemd"]
 
 
@@ -40,7 +40,7 @@ class Installed:
                 self.required.append(name)
 
     def closure(self, wanted):
-        """The wanted packages, as far as they are there, and all that they depend on."""
+        """The wanted packages that are installed, and all that they depend on."""
         found, waiting = set(), list(wanted)
         while waiting:
             name = waiting.pop()
@@ -54,7 +54,7 @@ class Installed:
         return found
 
     def programs(self, packages):
-        """Name and path of each program in these packages, also of those to which update-alternatives points."""
+        """Name and path of each program in these packages, including those to which update-alternatives points."""
         owned, found = set(), {}
         for package in packages:
             for binary in self.names[package]:
@@ -75,7 +75,7 @@ class Installed:
 
 
 def fill(folder, programs, scripts):
-    """Makes the folder hold exactly these. What is right stays untouched: another run may be using it."""
+    """Makes the folder contain exactly these. Correct links stay untouched: another run may be using them."""
     folder.mkdir(parents=True, exist_ok=True)
     for entry in folder.iterdir():
         if entry.name not in programs and entry.name not in scripts:
@@ -105,7 +105,7 @@ def main():
     for group in groups:
         own = [row[1:] for row in rows if row[0] == group]
         programs = installed.programs(installed.closure(package for package, *_ in own))
-        # A program from another source than Debian, which packages.sh takes for the package, goes before.
+        # If a program comes from elsewhere than Debian, and packages.sh accepts it for the package, it comes first.
         for command in (command[0] for _, *command in own if command):
             if found := shutil.which(command):
                 programs[command] = found

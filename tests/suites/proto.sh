@@ -11,7 +11,7 @@ prepare() {
 run() {
   check "buf format, buf lint" tests/format.sh --check proto
   check "buf breaking" "$buf" breaking proto --against tests/golden/contract.binpb
-  # A contract with one field number changed must not pass: this is a check of the check.
+  # A contract with one changed field number must not pass: this tests the check.
   local changed=$QUANTD_BUILD/results/proto-changed
   rm -rf "$changed" && cp -r proto "$changed"
   sed -i 's/bytes raw_data = 3;/bytes raw_data = 33;/' "$changed/quantd/v1/tensor.proto"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 source "$SUITES/venv.sh"
 
-# What test_typing.py asks what it sees of the package; with it installed nothing is downloaded any more.
+# test_typing.py uses it to see the package's types; once it is installed, nothing more is downloaded.
 pyright=$QUANTD_BUILD/pyright/node_modules/.bin/pyright
 
 prepare() {

@@ -2,7 +2,7 @@
 
 import {connect, DataType, fromFloat32Array, QuantdError, toTypedArray} from 'quantd';
 
-const client = connect(); // of QUANTD_ADDRESS, or 127.0.0.1:50051
+const client = connect(); // QUANTD_ADDRESS, or 127.0.0.1:50051
 try {
   const [rows, columns] = [4, 64];
   const weights = Float32Array.from({length: rows * columns}, (_, i) => Math.sin(i));

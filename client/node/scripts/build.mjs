@@ -1,5 +1,5 @@
-// Builds dist/: copies the contract and the service config from where they are kept, generates types, compiles.
-// The package is then complete without the rest of the repository.
+// Builds dist/: copies the contract and the service config from their places, generates types, compiles. Then the package is complete
+// without the rest of the repository.
 
 import {execFileSync} from 'node:child_process';
 import * as fs from 'node:fs';
@@ -23,20 +23,20 @@ const run = (name, file, args) =>
   execFileSync(process.execPath, [path.join(path.dirname(require.resolve(`${name}/package.json`)), file), ...args],
     {stdio: ['ignore', 'inherit', 'inherit']});
 
-// The types. int64 are numbers: no shape, size or count comes near 2^53, and what a caller gives beyond it is refused.
+// The types. int64 are numbers: no shape, size or count comes near 2^53, and larger values of a caller are refused.
 run('@grpc/proto-loader', 'build/bin/proto-loader-gen-types.js', [...protos, '--longs=Number', '--enums=String', '--defaults',
   '--oneofs', '--includeComments', '--grpcLib=@grpc/grpc-js', '--outDir=src/generated', '-I', 'proto']);
 const modules = fs.readdirSync('src/generated/quantd/v1').filter((file) => file.endsWith('.ts')).sort();
 fs.writeFileSync('src/generated/messages.ts',
   modules.map((file) => `export * from './quantd/v1/${path.basename(file, '.ts')}.js';\n`).join(''));
-// Its imports have no extension, which Node16's resolution wants.
+// Its imports have no extension, but Node16's resolution requires one.
 for (const file of [...modules.map((name) => `quantd/v1/${name}`), ...fs.readdirSync('src/generated').filter((n) => n.endsWith('.ts'))]) {
   const name = path.join('src/generated', file);
   const text = fs.readFileSync(name, 'utf8').replace(/(from '\.[^']*?)(\.js)?'/g, "$1.js'");
   fs.writeFileSync(name, text);
 }
 
-// The contract itself, as a module: nothing is read from files at run time, so that bundlers can take it.
+// The contract itself, as a module: nothing is read from files at run time, so that bundlers can include it.
 const protobuf = createRequire(require.resolve('@grpc/proto-loader'))('protobufjs');
 const contract = new protobuf.Root();
 contract.resolvePath = (_, file) => (file.startsWith('proto/') ? file : `proto/${file}`);
@@ -44,6 +44,6 @@ contract.loadSync(protos).resolveAll();
 fs.writeFileSync('src/generated/contract.json', JSON.stringify(contract.toJSON()));
 
 run('typescript', 'bin/tsc', ['-p', '.']);
-// Both kinds of module are one instance: `instanceof QuantdError` holds whoever asks.
+// Both kinds of module share one instance: `instanceof QuantdError` works for either.
 fs.writeFileSync('dist/index.mjs', "export * from './index.js';\n");
 fs.writeFileSync('dist/index.d.mts', "export * from './index.js';\n");

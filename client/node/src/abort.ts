@@ -1,8 +1,8 @@
-// AbortSignals: one listener a signal, however many calls have it. A listener a call would be what Node warns of as a leak.
+// AbortSignals: one listener per signal for all of its calls. With a listener per call, Node would warn of a leak.
 
 const waiting = new WeakMap<AbortSignal, Set<() => void>>();
 
-/** Calls `cancel` when the signal is aborted; the function that comes back ends that. */
+/** Calls `cancel` when the signal is aborted; the returned function ends that. */
 export function onAbort(signal: AbortSignal | undefined, cancel: () => void): () => void {
   if (!signal) return () => {};
   let cancels = waiting.get(signal);

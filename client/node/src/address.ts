@@ -1,4 +1,4 @@
-// Addresses: what a user writes, as a target that gRPC takes.
+// Converts addresses as users write them to gRPC targets.
 
 const DEFAULT_PORT = 50051;
 const AS_THEY_ARE = ['unix:', 'unix-abstract:', 'vsock:', 'xds:', 'passthrough:'];
@@ -9,14 +9,14 @@ function withPort(host: string): string {
     if (!parts) throw new TypeError(`address "${host}": an address that begins with [ must be [IPv6 address] or [IPv6 address]:port`);
     return `${parts[1]}:${checked(host, parts[2])}`;
   }
-  // More colons than a port needs: IPv6 without brackets.
+  // More than one colon: IPv6 without brackets.
   if (host.split(':').length > 2) return `[${host}]:${DEFAULT_PORT}`;
   const [name, port] = host.split(':');
   if (!name) throw new TypeError(`address "${host}" names no host`);
   return `${name}:${checked(host, port)}`;
 }
 
-/** A port that exists: gRPC would look for another one in silence until the deadline. */
+/** A port that can exist: with any other, gRPC would silently try to connect until the deadline. */
 function checked(host: string, port?: string): string {
   if (!port) return String(DEFAULT_PORT);
   if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65535) {
@@ -25,7 +25,7 @@ function checked(host: string, port?: string): string {
   return port;
 }
 
-/** The gRPC target of an address; of QUANTD_ADDRESS, or 127.0.0.1:50051, when there is none. A host without port gets 50051. */
+/** The gRPC target of an address; without one, of QUANTD_ADDRESS or else 127.0.0.1:50051. The default port is 50051. */
 export function target(given?: string): string {
   const address = (given ?? (process.env['QUANTD_ADDRESS'] || `127.0.0.1:${DEFAULT_PORT}`)).trim();
   if (!address) throw new TypeError('address is empty; give one such as "127.0.0.1:50051"');

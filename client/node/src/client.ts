@@ -7,11 +7,11 @@ import {check} from './contract.js';
 import {QuantdError} from './errors.js';
 import type * as m from './generated/messages.js';
 
-/** What every call can be told. */
+/** The options of every call. */
 export interface CallOptions {
   /** Cancels the call, which then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** After so many milliseconds the call rejects with DEADLINE_EXCEEDED, and the server stops working on it. */
+  /** After this many milliseconds the call rejects with DEADLINE_EXCEEDED, and the server stops working on it. */
   timeoutMs?: number | undefined;
   /** Headers to send, such as {"x-request-id": "..."}. */
   metadata?: Record<string, string> | undefined;
@@ -29,9 +29,9 @@ function prepare(options: CallOptions): [Metadata, GrpcCallOptions] {
   return [metadata, Number.isFinite(options.timeoutMs) ? {deadline: Date.now() + options.timeoutMs} : {}];
 }
 
-/** A client of quantd. Made by connect(); one is enough for a process, calls may run side by side. */
+/** A client of quantd. Made by connect(); one is enough for a process, calls may run in parallel. */
 export class QuantdClient {
-  /** The generated stub, for what is not below. */
+  /** The generated stub, for everything that has no method below. */
   readonly stub: m.QuantizationServiceClient;
 
   /** @internal */
@@ -54,7 +54,7 @@ export class QuantdClient {
     return this.#call('DynamicQuantizeRequest', this.stub.dynamicQuantize, request, options);
   }
 
-  /** The codes that vector databases have for embeddings. */
+  /** Encodes embeddings in the formats of vector databases. */
   quantizeEmbeddings(request: m.QuantizeEmbeddingsRequest, options?: CallOptions): Promise<m.QuantizeEmbeddingsResponse__Output> {
     return this.#call('QuantizeEmbeddingsRequest', this.stub.quantizeEmbeddings, request, options);
   }
@@ -65,7 +65,7 @@ export class QuantdClient {
   }
 
   /**
-   * Sends requests, which have an id each, and yields answers in the order in which they come; an answer has either its
+   * Sends requests, each with an id, and yields answers in the order in which they arrive; an answer has either its
    * result or an `error` (`QuantdError.ofItem(error)`). Requests are taken as fast as the server reads, so that few of them wait
    * in memory; leaving the loop early cancels the stream. An exception of `requests` ends it, and is thrown here.
    */
@@ -105,7 +105,7 @@ export class QuantdClient {
     }
   }
 
-  /** Closes the connections; calls that are not done fail. */
+  /** Closes the connections; unfinished calls fail. */
   close(): void {
     this.stub.close();
   }

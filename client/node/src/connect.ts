@@ -1,4 +1,4 @@
-// connect(): a client of an address, with what a client of quantd needs set: message limits, load balancing, retries, TLS.
+// connect(): a client of an address, with the settings that clients of quantd need: message limits, load balancing, retries, TLS.
 
 import * as fs from 'node:fs';
 import * as grpc from '@grpc/grpc-js';
@@ -8,28 +8,28 @@ import {stubs} from './contract.js';
 import serviceConfig from './generated/service_config.json';
 import {tokenInterceptor} from './token.js';
 
-/** What connect() can be told. What is not given is taken from the environment, else it has the default that is named. */
+/** Options of connect(). Each one that is not given comes from the environment, or else has the default named with it. */
 export interface ConnectOptions {
   /** PEM file of the authorities that may vouch for the server. QUANTD_TLS_CA. */
   tlsCa?: string;
-  /** PEM file of this client's certificate, where the server wants one. QUANTD_TLS_CERT. */
+  /** PEM file of this client's certificate, if the server requires one. QUANTD_TLS_CERT. */
   tlsCert?: string;
   /** PEM file of its key. QUANTD_TLS_KEY. */
   tlsKey?: string;
   /**
-   * File with the token that the server wants (its --auth_token_file): the first line that is neither blank nor a comment (#), read
+   * File with the token that the server requires (its --auth_token_file): the first line that is neither blank nor a comment (#), read
    * again when it may have changed. Without TLS it is sent over loopback and Unix sockets only. QUANTD_AUTH_TOKEN_FILE.
    */
   authTokenFile?: string;
-  /** Send the token over a network without TLS all the same, for a proxy that adds TLS, say. */
+  /** Send the token over a network even without TLS, for example if a proxy adds TLS. */
   allowInsecureToken?: boolean;
   /** gRPC's own credentials, in place of the files for TLS: `grpc.credentials.createSsl()` takes the system's authorities. */
   credentials?: grpc.ChannelCredentials;
-  /** Service config in place of deploy/service_config.json: round robin, five tries of what is UNAVAILABLE. */
+  /** Service config in place of deploy/service_config.json: round robin, five attempts of calls that fail with UNAVAILABLE. */
   serviceConfig?: object;
   /** Largest answer in bytes; -1, the default: as large as the server sends. */
   maxReceiveBytes?: number;
-  /** Any other channel options of grpc-js; they go before what connect() sets. */
+  /** Any other channel options of grpc-js; they override what connect() sets. */
   channelOptions?: grpc.ChannelOptions;
 }
 
@@ -59,16 +59,16 @@ function credentials(options: ConnectOptions): grpc.ChannelCredentials {
     cert ? readPem('tlsCert', cert) : null);
 }
 
-// What gRPC keeps of a request until it is answered, so that it can be sent again; its own 1 MiB a call would leave the
-// requests that an overloaded server refuses first, the large ones, without a second try.
+// How much of a request gRPC keeps until it is answered, so that it can be sent again; with its default, 1 MiB per call, large
+// requests, which an overloaded server refuses first, would not be retried.
 const RETRY_BYTES_A_CALL = 64 << 20;
 const RETRY_BYTES = 256 << 20;
-// HTTP/2's 64 KiB would let the server send no more than that a round trip.
+// With HTTP/2's 64 KiB, the server could send no more than that per round trip.
 const WINDOW_BYTES = 8 << 20;
 
 /**
  * A client of the quantd at `address`: "host" (port 50051), "host:port", "[::1]:port", "unix:/path.sock", "dns:///host:port" ...;
- * that of QUANTD_ADDRESS, else 127.0.0.1:50051. Connects with the first call. To be closed with close().
+ * by default QUANTD_ADDRESS, or else 127.0.0.1:50051. Connects with the first call. End it with close().
  */
 export function connect(address?: string | null, options: ConnectOptions = {}): QuantdClient {
   const where = target(address ?? undefined);

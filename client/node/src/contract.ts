@@ -1,5 +1,5 @@
-// The contract as grpc-js takes it, and a check of what callers give: proto-loader passes over fields that it does not
-// know, enumeration values that do not exist and fractions of integers without a word.
+// The contract in the form that grpc-js needs, and a check of callers' messages: proto-loader silently ignores unknown fields, enumeration
+// values that do not exist, and fractions in place of integers.
 
 import * as grpc from '@grpc/grpc-js';
 import {fromJSON} from '@grpc/proto-loader';
@@ -73,7 +73,7 @@ function checkValue(field: Field, value: unknown, path: string): void {
       }
       return;
     case 'TYPE_BYTES':
-      // Of any other array protobufjs would take each element for a byte.
+      // protobufjs would take each element of any other array for a byte.
       if (!(value instanceof Uint8Array)) {
         throw new TypeError(`${path} is ${said(value)}, must be a Uint8Array; fromTypedArray() makes tensors of others`);
       }
@@ -93,7 +93,7 @@ function checkValue(field: Field, value: unknown, path: string): void {
   }
 }
 
-/** Throws TypeError or RangeError, which name the field, for what would not be sent as it is meant. */
+/** Throws a TypeError or RangeError that names the field, for values that would be sent differently from what they mean. */
 export function check(type: string, message: unknown, path = ''): void {
   if (typeof message !== 'object' || message === null || Array.isArray(message) || ArrayBuffer.isView(message)) {
     throw new TypeError(`${path || 'the request'} is ${said(message)}, must be an object: ${type}`);

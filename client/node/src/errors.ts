@@ -12,7 +12,7 @@ export interface Violation {
   description: string;
 }
 
-// What grpc-status-details-bin holds: the fields that are read here of google.rpc.Status and three of its details.
+// The contents of grpc-status-details-bin: the fields of google.rpc.Status and three of its details that are read here.
 const field = (type: string, id: number, rule?: string) => ({type, id, ...(rule && {rule})});
 const details = fromJSON({
   nested: {
@@ -36,11 +36,11 @@ export class QuantdError extends Error {
   readonly code: status;
   /** The server's text, which names the field and both numbers. */
   readonly details: string;
-  /** The wrong fields, where the server says which. */
+  /** The wrong fields, if the server names them. */
   readonly fieldViolations: readonly Violation[];
   /** A constant to branch on, such as "REGION_DAMAGED". */
   readonly reason: string | undefined;
-  /** How long the server asks to wait before another try, in milliseconds. */
+  /** How many milliseconds the server asks to wait before another attempt. */
   readonly retryAfterMs: number | undefined;
   /** The trailers. */
   readonly metadata: Metadata;
@@ -81,7 +81,7 @@ export class QuantdError extends Error {
     } catch {
       // Details that do not parse must not hide the status itself.
     }
-    // A server or proxy that dropped the call, such as one that stops: nobody here cancelled it ("Cancelled on client").
+    // A server or proxy that drops calls, for example when it stops: the user has not cancelled the call ("Cancelled on client").
     const dropped = error.code === status.CANCELLED && error.details === 'Call cancelled';
     return new QuantdError(dropped ? status.UNAVAILABLE : error.code, error.details, more);
   }

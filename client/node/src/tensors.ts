@@ -5,11 +5,11 @@ import * as os from 'node:os';
 import type {DataType} from './generated/quantd/v1/DataType.js';
 import type {Tensor, Tensor__Output} from './generated/quantd/v1/Tensor.js';
 
-/** What the elements of a tensor come as. */
+/** The arrays in which elements of a tensor are returned. */
 export type TensorArray = Float32Array | Int32Array | Int16Array | Uint16Array | Int8Array | Uint8Array;
 
 /**
- * What the elements of a data type are. Element i of a tensor is in the bits `bits * i` to `bits * (i + 1) - 1` of rawData, read as
+ * Describes the elements of a data type. Element i of a tensor is in the bits `bits * i` to `bits * (i + 1) - 1` of rawData, read as
  * one little-endian bit string, whether `bits` is a multiple of 8, a divisor of it or, as 6 is, neither. Sizes, packing and
  * unpacking follow from this description alone.
  */
@@ -50,7 +50,7 @@ function elementTypeOf(dataType: DataType): ElementType {
   return ELEMENT_TYPES[dataType as DataTypeName];
 }
 
-// Numbers are exact here: a product that is not refused is below 2^53, and bits are counted of what an array or a message holds.
+// Numbers are exact here: a product that is not refused is below 2^53, and no array or message has more bits.
 function count(shape: readonly number[]): number {
   shape.forEach((length, i) => {
     if (!Number.isSafeInteger(length) || length < 0) throw new RangeError(`shape[${i}] is ${length}, must be an integer >= 0`);
@@ -61,12 +61,12 @@ function count(shape: readonly number[]): number {
   return elements;
 }
 
-/** The bytes that so many elements take; the last one may have bits to spare. */
+/** The number of bytes of this many elements; the last byte may have unused bits. */
 function bytesOf(elements: number, bits: number): number {
   return Math.floor(elements / 8) * bits + Math.ceil((elements % 8) * bits / 8);
 }
 
-/** The same bytes where the machine is little endian; else a copy with the bytes of each element turned round. */
+/** The same bytes if the machine is little endian; else a copy with the bytes of each element reversed. */
 function littleEndian(bytes: Uint8Array, bits: number): Uint8Array {
   if (os.endianness() === 'LE' || bits <= 8) return bytes;
   const turned = Buffer.from(bytes);
@@ -97,7 +97,7 @@ function unpack(bytes: Uint8Array, bits: number, elements: TensorArray): TensorA
   for (let i = 0; i < elements.length; i++) {
     const at = i * bits;
     const byte = Math.floor(at / 8);
-    // To the top of 32 bits and back, which repeats the sign or fills with 0. A byte past the end has no bits of the element.
+    // Shifting to the top of 32 bits and back repeats the sign or fills with 0. A byte past the end has no bits of the element.
     const code = ((bytes[byte]! | ((bytes[byte + 1] ?? 0) << 8)) >> (at % 8)) << up;
     elements[i] = signed ? code >> up : code >>> up;
   }
@@ -105,12 +105,12 @@ function unpack(bytes: Uint8Array, bits: number, elements: TensorArray): TensorA
 }
 
 /**
- * A tensor of elements that are in a typed array of the data type's own kind: Float32Array for FLOAT, Int8Array for INT8, INT4
+ * A tensor of elements in a typed array of the data type's own kind: Float32Array for FLOAT, Int8Array for INT8, INT4
  * and INT2, Uint8Array for UINT8, UINT4, UINT2 and the codes of FLOAT8, FLOAT6 and FLOAT4, Uint16Array for the bits of FLOAT16 and
  * BFLOAT16. Types narrower than a byte have one entry per element, and are packed here.
  *
- * The tensor is a view of the array, not a copy (but for packed types): change it only after the call that sends it has been
- * made. `shape` is [array.length] when it is not given; [] is a 0-D tensor of one element.
+ * The tensor is a view of the array, not a copy (except for packed types): change it only after the call that sends it has been
+ * made. By default, `shape` is [array.length]; [] is a 0-D tensor of one element.
  */
 export function fromTypedArray(dataType: DataType, array: TensorArray, shape: readonly number[] = [array.length]): Tensor {
   const element = elementTypeOf(dataType);
@@ -135,8 +135,8 @@ export function fromFloat32Array(values: Float32Array, shape?: readonly number[]
 }
 
 /**
- * The elements of a tensor that came, in the typed array that fromTypedArray takes for its type: a view of the received message
- * where that is possible, else (types narrower than a byte; 16 and 32 bits that do not lie at a multiple of their size) a copy.
+ * The elements of a received tensor, in the typed array that fromTypedArray takes for its type: a view of the received message
+ * if possible, else (types narrower than a byte; 16 and 32 bits that are not aligned to their size) a copy.
  */
 export function toTypedArray(tensor: Tensor__Output | null | undefined): TensorArray {
   if (!tensor) throw new TypeError('there is no tensor');

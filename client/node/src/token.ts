@@ -1,4 +1,4 @@
-// The token that a server with --auth_token_file wants: read from a file, and read again when it may have been changed.
+// The token that a server with --auth_token_file requires: read from a file, and read again when it may have changed.
 
 import * as fs from 'node:fs';
 import {InterceptingCall, type Interceptor} from '@grpc/grpc-js';
@@ -19,7 +19,7 @@ function read(path: string): string {
   return token;
 }
 
-/** Adds the token to every call, also those of the generated stub; undefined when no file is named. */
+/** Adds the token to every call, also those of the generated stub; undefined if no file is named. */
 export function tokenInterceptor(path: string | undefined): Interceptor | undefined {
   if (!path) return undefined;
   let token = read(path);
@@ -30,7 +30,7 @@ export function tokenInterceptor(path: string | undefined): Interceptor | undefi
         try {
           token = read(path);
         } catch {
-          // A file that is being replaced: the token that we have may still do.
+          // The file may be being replaced: the present token may still be valid.
         }
         fresh = performance.now();
       }

@@ -85,9 +85,9 @@ test('takes views at any offset, and does not keep them', async () => {
   const whole = await client.dynamicQuantize(dynamic(x));
   const view = new Float32Array(memory, 4, 64);
   const call = client.dynamicQuantize(dynamic(view));
-  view.fill(NaN); // after the call was made, the array is the caller's again
+  view.fill(NaN); // once the call is made, the caller may change the array
   assert.deepEqual((await call).y.rawData, whole.y.rawData);
-  // Bytes that lie at no multiple of 4.
+  // Bytes whose address is not a multiple of 4.
   const odd = new Uint8Array(memory, 1, 4 * 64);
   odd.set(new Uint8Array(x.buffer));
   const answer = await client.dynamicQuantize({x: {dataType: 'DATA_TYPE_FLOAT', shape: [64], rawData: odd}, outputType: 'DATA_TYPE_INT8'});
@@ -263,7 +263,7 @@ test('a server that goes in the middle of calls, and one that is not there', asy
   lost.close();
 });
 
-// The answer is the same; that it came compressed, the server counts.
+// The answer is the same; the server counts that it was compressed.
 test('answers compressed for all calls, and for one', async () => {
   const request = {
     x: fromTypedArray(DataType.DATA_TYPE_UINT8, new Uint8Array(100_000).map((_, i) => i % 7)),

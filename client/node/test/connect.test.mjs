@@ -1,4 +1,4 @@
-// How a client is set up: addresses, TLS, tokens, retries, against servers of grpc-js's own that do what quantd would not.
+// How a client is set up: addresses, TLS, tokens, retries, against servers of grpc-js that do what quantd would not.
 
 import assert from 'node:assert/strict';
 import * as fs from 'node:fs';
@@ -51,7 +51,7 @@ async function ask(address, options, call = (client) => client.getServerInfo({ti
 
 const version = (_, callback) => callback(null, {version: 'test'});
 const unavailable = (error) => error instanceof QuantdError && error.code === grpc.status.UNAVAILABLE;
-// One try: what cannot be had at once is an error at once.
+// One attempt: what is not available at once is an error at once.
 const once = {serviceConfig: {}};
 
 test('addresses', () => {
@@ -181,7 +181,7 @@ test('against quantd with TLS, client certificates and a token', {skip: !process
   await refused({authTokenFile: at('wrong-token')}, grpc.status.UNAUTHENTICATED);
   await refused({tlsCa: at('other-ca.pem')}, grpc.status.UNAVAILABLE);
   await refused({tlsCert: none, tlsKey: none}, grpc.status.UNAVAILABLE);
-  // Of plain text the server may say why it is refused; grpc-js makes another code of that.
+  // Over plain text the server can say why it refuses a client; grpc-js changes the code.
   await refused({tlsCa: none, tlsCert: none, tlsKey: none}, grpc.status.UNAVAILABLE, grpc.status.PERMISSION_DENIED);
 });
 

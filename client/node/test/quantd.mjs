@@ -1,4 +1,4 @@
-// What the tests share: a quantd of their own, and its end.
+// What the tests share: starting and ending a quantd of their own.
 
 import {spawn} from 'node:child_process';
 import * as fs from 'node:fs';
@@ -10,7 +10,7 @@ import {fileURLToPath} from 'node:url';
 export const QUANTD = process.env.TEST_QUANTD ?? fileURLToPath(new URL('../../../build/release/server/quantd', import.meta.url));
 const DEADLINE_MS = 60_000;
 
-// The tests' servers are told everything by flags, the clients by arguments.
+// Flags configure the tests' servers, and arguments the clients.
 for (const name of Object.keys(process.env)) if (name.startsWith('QUANTD_')) delete process.env[name];
 
 /** Polls until `done` gives something true. */

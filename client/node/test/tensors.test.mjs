@@ -35,7 +35,7 @@ test('types narrower than a byte are packed, lowest bits first', () => {
     assert.deepEqual([...tensor.rawData], bytes, type);
     assert.deepEqual(toTypedArray(came(tensor)), elements, type);
   }
-  // Every place in which an element of six bits can lie, alone among zeros.
+  // Every place that an element of six bits can have, alone among zeros.
   for (let at = 0; at < 9; at++) {
     const elements = new Uint8Array(9);
     elements[at] = 63;
@@ -43,7 +43,7 @@ test('types narrower than a byte are packed, lowest bits first', () => {
   }
   assert.throws(() => fromTypedArray('DATA_TYPE_FLOAT6E2M3', Uint8Array.of(64)), /element 0 is 64, DATA_TYPE_FLOAT6E2M3 takes 0 to 63/);
   assert.throws(() => toTypedArray({dataType: 'DATA_TYPE_FLOAT6E2M3', shape: [7], rawData: Buffer.alloc(5)}), /5 bytes, 7 elements .* 6$/);
-  // What the unused bits hold does not matter.
+  // The unused bits may contain anything.
   assert.deepEqual(toTypedArray({dataType: 'DATA_TYPE_FLOAT6E3M2', shape: [1], rawData: Buffer.of(0xff)}), Uint8Array.of(63));
   assert.deepEqual(toTypedArray({dataType: 'DATA_TYPE_UINT4', shape: [1], rawData: Buffer.of(0xf3)}), Uint8Array.of(3));
   assert.throws(() => fromTypedArray('DATA_TYPE_INT4', Int8Array.of(0, 8)), /element 1 is 8, DATA_TYPE_INT4 takes -8 to 7/);

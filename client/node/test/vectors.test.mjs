@@ -46,7 +46,7 @@ test('random tensors of every type, as one scale and by axis, are quantctl\'s by
     assert.deepEqual(dynamic.yScale.rawData, v.scale, v.name);
     assert.deepEqual(dynamic.yScale.shape, v.scaleShape, v.name);
     assert.deepEqual(dynamic.yZeroPoint?.rawData, v.zeroPoint, v.name);
-    // What came is what can be sent.
+    // A received tensor can be sent again.
     const again = await client.quantize(
       {x, scale: dynamic.yScale, zeroPoint: dynamic.yZeroPoint, outputType: dynamic.y.dataType, axis: v.axis});
     assert.deepEqual(again.y.rawData, v.y, v.name);

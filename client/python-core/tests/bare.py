@@ -1,4 +1,4 @@
-"""Runs where there is nothing but the wheel, numpy and ml_dtypes: the module works, and loads its own libraries only."""
+"""Runs with nothing but the wheel, numpy and ml_dtypes: the module works, and loads only its own libraries."""
 
 import importlib.util
 import pathlib

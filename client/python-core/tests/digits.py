@@ -26,14 +26,14 @@ def data():
 
 
 def make(path):
-    """Writes the model: a convolution whose filters are random, and two layers that are trained on what it gives."""
+    """Writes the model: a convolution with random filters, and two layers that are trained on its output."""
     rng = np.random.default_rng(1)
     weights = rng.standard_normal((FILTERS, 1, KERNEL, KERNEL)).astype(np.float32)
     bias = rng.standard_normal(FILTERS).astype(np.float32) * np.float32(0.1)
     (x, y), _ = data()
     net = MLPClassifier((48,), max_iter=40, random_state=0, tol=0, n_iter_no_change=40)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it could be trained for longer
+        warnings.simplefilter("ignore")  # longer training would improve it
         net.fit(_convolved(x, weights, bias).reshape(len(x), -1), y)
     tensors = {"w0": weights, "b0": bias}
     for i, (w, b) in enumerate(zip(net.coefs_, net.intercepts_), 1):
@@ -52,7 +52,7 @@ def make(path):
 
 
 class Reader:
-    """Batches of x, as onnxruntime's CalibrationDataReader gives them."""
+    """Batches of x, like onnxruntime's CalibrationDataReader."""
 
     def __init__(self, x, size=60, batches=None, order=None):
         self._batches = [x[i : i + size] for i in range(0, len(x), size)]
@@ -68,7 +68,7 @@ class Reader:
 
 
 def accuracy(path):
-    """Of 597 digits, how many of 100 are right."""
+    """The percentage of 597 digits that it gets right."""
     import onnxruntime
 
     _, (x, y) = data()

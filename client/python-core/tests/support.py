@@ -1,4 +1,4 @@
-"""What the tests share: arrays of every type, and equality of every bit."""
+"""What the tests share: arrays of every type, and comparison of every bit."""
 
 import ml_dtypes
 import numpy as np

@@ -1,4 +1,4 @@
-"""Arrays of every kind and strangeness as arguments: each is read right or refused with a text."""
+"""Arrays of every kind as arguments, however strange: each is read correctly or refused with a text."""
 
 import mmap
 
@@ -64,7 +64,7 @@ def test_codes_scales_and_zero_points_lie_anywhere(view, kind):
 
 
 def test_masked_elements_are_refused():
-    """As by Client, in the same words: what is under a mask is no number."""
+    """As in Client, with the same message: a masked value is not a number."""
     x = np.ma.masked_array(np.ones((2, 3), np.float32), mask=[[0, 1, 0], [0, 0, 1]])
     said = "{}: 2 of 6 elements are masked; fill them, as by .filled(0)"
     for name, call in {
@@ -112,7 +112,7 @@ def test_nothing_and_a_single_element():
 
 
 def test_claimed_shapes_are_refused_before_they_are_copied():
-    """A broadcast array of a terabyte: what is wrong with the call is said, and no memory is taken for it."""
+    """A broadcast array of a terabyte: the error of the call is reported, and no memory is taken for it."""
     huge = np.broadcast_to(np.float32(1), (1 << 20, 1 << 18))
     for wrong in (dict(axis=5), dict(block_shape=[1]), dict(block_size=-1)):
         with pytest.raises(quantd_core.InvalidArgumentError):
@@ -165,7 +165,7 @@ def test_an_argument_that_raises_is_heard():
     for wrong in (dict(axis=Bad()), dict(block_size=Bad()), dict(block_shape=Bad())):
         with pytest.raises(ZeroDivisionError):
             engine.quantize(np.float32([1]), 1.0, **wrong)
-    for name in ("saturate", "report_error"):  # a flag is True or False, and nothing is asked whether it is true
+    for name in ("saturate", "report_error"):  # a flag is True or False; no other object's truth is used
         with pytest.raises(quantd_core.InvalidArgumentError, match=f"{name} is .*, must be True or False") as caught:
             engine.quantize(np.float32([1]), 1.0, **{name: Bad()})
         assert caught.value.field == name

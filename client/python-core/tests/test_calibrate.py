@@ -1,4 +1,4 @@
-"""calibrate: what it takes, states of others, threads, and interruption. What changes no bit of a result, tests/core says."""
+"""calibrate: its arguments, states of others, threads, and interruption. What changes no bit of a result is tested in tests/core."""
 
 import concurrent.futures
 import math
@@ -23,7 +23,7 @@ engine = Engine(threads=2)
 
 
 def bytes_of(found):
-    """Every bit of a result."""
+    """All bits of a result."""
     zero_point = b"" if found.zero_point is None else bits(found.zero_point)
     return bits(found.scale), zero_point, bits(found.range), found.elements, found.non_finite_elements, found.state
 
@@ -106,7 +106,7 @@ def test_what_iterators_raise_comes_through():
     given = iter([floats(10), np.float32([np.inf]), floats(10)])
     with pytest.raises(quantd_core.InvalidArgumentError, match=r"x\[0\] is inf"):
         engine.calibrate(given)
-    assert len(list(given)) == 1  # no more than needed was taken
+    assert len(list(given)) == 1  # it took no more than needed
 
 
 def test_not_finite():
@@ -185,7 +185,7 @@ def test_sixteen_threads_at_once():
 
 
 def test_one_native_calibration_in_two_threads():
-    """Nobody does so through calibrate; whoever does is told."""
+    """calibrate never does so; a direct caller gets an error."""
     from quantd_core import _native
 
     calibration = _native.Calibration(engine._operand, print, 4, 0, 0, None, 0.0, False)

@@ -1,4 +1,4 @@
-"""Arguments arrive, answers and errors come back: what a call of Client does, without a server."""
+"""Arguments arrive, answers and errors come back: a call behaves as with Client, without a server."""
 
 import dataclasses
 import inspect
@@ -83,7 +83,7 @@ def test_microscaling(engine):
 @pytest.mark.parametrize("kind", OUTPUTS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 1023, 1 << 20, (1 << 20) + 3])
 def test_codes_go_through_unharmed(engine, kind, count):
-    """x of every width, packed and in parts, and back: quantizing what was dequantized gives the codes again."""
+    """x of every width, packed and in parts, and back: quantizing the dequantized values gives the codes again."""
     x = codes((count,), kind, seed=count)
     wide = engine.dequantize(x, 1.0).y
     expected = x.astype(np.float32)
@@ -157,7 +157,7 @@ def test_stream(engine):
         engine.stream(max_in_flight=0)
     with engine.stream(timeout=0) as late, pytest.raises(quantd_core.DeadlineExceededError):
         late.quantize(X, 1.0).result(0)
-    with engine.stream() as stream, pytest.raises(TypeError):  # what has no form is no item
+    with engine.stream() as stream, pytest.raises(TypeError):  # an object without such a form is not an item
         stream.quantize(X.astype(np.float64), 1.0)
 
 
@@ -180,7 +180,7 @@ def test_functions_of_the_module():
 
 
 def test_results_are_what_the_constructor_makes(engine):
-    """Results are made past their constructors, for speed: every field must be there, and nothing but fields."""
+    """For speed, results are made without their constructors: every field must exist, and nothing else."""
     for result in (engine.quantize(X, 0.5), engine.dynamic_quantize(X, axis=0)):
         assert all(hasattr(result, field.name) for field in dataclasses.fields(result))
         assert repr(result).startswith(f"<{type(result).__name__} uint8 [")
@@ -197,7 +197,7 @@ def test_results_keep_what_the_call_was_given(engine):
 
 
 def test_memory_goes_back():
-    """Neither answers nor arguments nor errors stay: a thousand calls with 1 MiB each take no gigabyte."""
+    """No answer, argument or error is kept: a thousand calls with 1 MiB each do not take a gigabyte."""
     engine, x = Engine(threads=2), np.ones(1 << 20, np.float32)
 
     def calls():

@@ -1,4 +1,4 @@
-"""quantd_core.checkpoints: quantctl convert in this process, with its bytes, rules and errors."""
+"""quantd_core.checkpoints: quantctl convert in this process, with the same bytes, rules and errors."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def test_bytes_and_report_are_those_of_quantctl(layout):
 
 @pytest.mark.parametrize("layout", ["fp8-tiles", "compressed-tensors:nvfp4", "bnb:nf4-double"])
 def test_shards_by_shards(layout):
-    """Each made by itself, some at the same time, in any order; the last call makes the rest."""
+    """Each shard is made by a separate call, some at the same time, in any order; the last call makes the rest."""
     checkpoints.convert("m", "whole", to=layout)
     names = checkpoints.shards("m")
     assert names == sorted(name for name in os.listdir("m") if name.endswith(".safetensors"))
@@ -128,7 +128,7 @@ def test_errors_are_those_of_the_package():
 
 
 def test_the_readmes_example_runs(monkeypatch, tmp_path):
-    """As somebody pastes it: with no name but its own."""
+    """As if pasted somewhere: with no names but its own."""
     pytest.importorskip("quantd")
     monkeypatch.chdir(tmp_path)
     save_model("model", {"model.safetensors": {"model.layers.0.mlp.up_proj.weight": weight(256, 1)}})

@@ -1,4 +1,4 @@
-"""Tensors of other libraries: a hand-made exporter of every type and fault; torch and JAX where they are installed."""
+"""Tensors of other libraries: a hand-made exporter of every type and fault; torch and JAX if they are installed."""
 
 import ctypes
 import gc
@@ -49,7 +49,7 @@ new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, 
 
 
 class Exporter:
-    """A tensor that is exported as it says, right or wrong; counts how often it was exported and released."""
+    """A tensor that is exported as its arguments say, right or wrong; counts exports and releases."""
 
     def __init__(self, array, *, versioned=True, row_major=False, flags=4, major=1, device=(1, 0), capsule=None, **fields):
         self.array, self.versioned, self.device, self.name = array, versioned, device, capsule
@@ -82,7 +82,7 @@ class Exporter:
         return new_capsule(ctypes.addressof(self.managed), name, None)
 
 
-# Types narrower than a byte have a form of their own, an element a byte, since version 1.
+# Since version 1, types narrower than a byte have a form of their own, with a byte per element.
 @pytest.mark.parametrize("name, versioned", [(n, v) for n in CODES for v in (True, False) if v or CODES[n][1] >= 8])
 def test_every_type(name, versioned):
     array = floats((6, 40)).astype(getattr(ml_dtypes, name, name))
@@ -113,7 +113,7 @@ def test_strides_and_offsets():
 
 
 def test_no_copy():
-    """What is written while a call has the tensor is seen: read in place, from the address that was exported."""
+    """A write while a call has the tensor is visible: it is read in place, at the exported address."""
     array = np.zeros(1 << 16, np.float32)
     from quantd_core import _native
 
@@ -144,7 +144,7 @@ def test_other_devices_are_refused_before_they_copy():
         with pytest.raises(TypeError, match=rf"x is on DLPack device {device[0]}, number {device[1]}, .*\.cpu\(\)"):
             engine.quantize(exporter, 0.5)
         assert exporter.exported == 0
-    # One that says it is here, and hands over a pointer to another device.
+    # One that claims to be on the CPU, and hands over a pointer to another device.
     with pytest.raises(TypeError, match="scale is on DLPack device 2"):
         engine.quantize(np.float32([1]), Exporter(np.ones((), np.float32), device_type=2))
     assert engine.quantize(Exporter(np.float32([1]), device=(3, 0)), 0.5).y.tolist() == [2]  # pinned host memory

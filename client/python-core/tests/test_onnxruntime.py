@@ -1,4 +1,4 @@
-"""quantize_static with quantd's calibration: MinMax bit for bit as onnxruntime's, and a state that does not grow with what is seen."""
+"""quantize_static with quantd's calibration: MinMax equals onnxruntime's bit for bit, and the state does not grow with the data."""
 
 import contextlib
 import io
@@ -68,7 +68,7 @@ def test_accuracy(model, tmp_path, method):
 
 
 def test_outliers(model, tmp_path):
-    """One pixel of 60 images a thousand times too bright: min/max has no codes left for all others."""
+    """One pixel of 60 images is a thousand times too bright: min/max has no codes left for the others."""
     x = X.copy()
     x[7, 0, 3, 3] = 1000
     found = {}
@@ -80,7 +80,7 @@ def test_outliers(model, tmp_path):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_state_does_not_grow_with_batches(model, tmp_path, method):
-    """The same values a hundred times over: the same bins, counts of two digits more."""
+    """The same values a hundred times: the same bins, and counts with two more digits."""
     def held(batches):
         _, states = ours(model, tmp_path / "q.onnx", digits.Reader(X, batches=batches), method=method)
         return states
@@ -103,7 +103,7 @@ def test_neither_order_nor_workers_change_a_bit(model, tmp_path):
 
 
 def test_the_calibrater_alone(model, tmp_path):
-    """As onnxruntime's own are used; what it gives goes where theirs goes."""
+    """Used like onnxruntime's own; its results go where theirs go."""
     calibrater = Calibrater(model, ["Gemm"], str(tmp_path / "augmented.onnx"), symmetric=True, method="percentile", percentile=99)
     calibrater.augment_graph()
     calibrater.create_inference_session()

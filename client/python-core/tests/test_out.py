@@ -1,4 +1,4 @@
-"""out=: the answer in the caller's memory, or a text that says why it can't go there."""
+"""out=: the result in the caller's memory, or a text that says why that is not possible."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Threads: how many, calls of many at once, without the GIL, interrupted, in children of fork and of multiprocessing."""
+"""Threads: their number, many calls at once, without the GIL, interrupted, in children of fork and of
+multiprocessing."""
 
 import concurrent.futures
 import multiprocessing
@@ -14,12 +15,12 @@ import quantd_core
 from support import floats, same
 from quantd_core import Engine
 
-# Kernels in plain loops, so that one call lasts for longer than a test takes to interrupt it.
+# Kernels in plain loops, so that a call takes longer than a test needs to interrupt it.
 SLOW = {**os.environ, "QUANTD_SIMD": "scalar"}
 
 
 def run(script, environment=None):
-    """A Python of its own; what it prints."""
+    """What a separate Python process prints."""
     done = subprocess.run(
         [sys.executable, "-c", "import numpy as np, quantd_core, os, sys, time\n" + script], env=environment, timeout=120,
         capture_output=True, text=True)
@@ -89,7 +90,7 @@ def test_sixteen_threads_at_once():
 
 
 def test_the_gil_is_given_away():
-    """Another thread counts while a call computes; without the GIL it would not come to its turn."""
+    """Another thread counts while a call computes; if the call held the GIL, it could not."""
     output = run("""
 import threading
 sys.setswitchinterval(1000)  # nobody takes the GIL: it must be given

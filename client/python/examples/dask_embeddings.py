@@ -1,4 +1,4 @@
-"""Dask makes codes of the embeddings in Parquet files, a file a task, by the engine in the worker's process.
+"""Dask makes codes of the embeddings in Parquet files, one file per task, with the engine in the worker's process.
 
     python dask_embeddings.py embeddings/ codes/ [--column=embedding] [--preset=sqlite-vec-int8]
 """
@@ -13,8 +13,9 @@ import quantd.arrow
 
 
 def convert(paths, target, column, preset):
-    """The files of one partition; what map_partitions calls in a worker. Memory is that of a piece, not of a file."""
-    engine = quantd.local(threads=1)  # a worker a CPU
+    """The files of one partition; map_partitions calls this in a worker. It needs memory for a piece, not for a
+    file."""
+    engine = quantd.local(threads=1)  # one worker per CPU
     written = [(path, Path(target) / path.name) for path in paths]
     for source, codes in written:
         quantd.arrow.quantize_parquet(source, codes, column=column, preset=preset, client=engine)

@@ -1,4 +1,4 @@
-"""Ray converts a model, a shard a task: on every machine that sees the same folders. The bytes are those of one process.
+"""Ray converts a model, one shard per task, on all machines that see the same folders. The bytes are those of one process.
 
     python ray_checkpoint.py model/ small/ --to=compressed-tensors:int8
 """
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--to", default="fp8-tiles")
     given = parser.parse_args()
     ray.get([make.remote(given.source, given.out, given.to, shard) for shard in checkpoints.shards(given.source)])
-    report = checkpoints.convert(given.source, given.out, to=given.to, resume=True)  # the rest, and the name
+    report = checkpoints.convert(given.source, given.out, to=given.to, resume=True)  # makes the rest, and renames it
     print(f"{report['bytes_before']} bytes became {report['bytes_after']}")
 
 

@@ -1,4 +1,4 @@
-"""Ray Data makes codes of the embeddings in Parquet files, a batch a call of the engine in the worker's process.
+"""Ray Data makes codes of the embeddings in Parquet files, one batch per call of the engine in the worker's process.
 
     python ray_data.py embeddings.parquet codes/ [--column=embedding] [--preset=sqlite-vec-int8]
 """
@@ -12,7 +12,7 @@ import quantd.arrow
 
 
 class Codes:
-    """An actor of Ray: one engine on one thread, since Ray starts as many of these as there are CPUs to use."""
+    """A Ray actor: an engine with one thread, because Ray starts one actor for each CPU."""
 
     def __init__(self, column, preset):
         self.engine, self.column, self.preset = quantd.local(threads=1), column, preset

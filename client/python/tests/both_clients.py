@@ -1,4 +1,4 @@
-"""Client and AsyncClient under one interface, for tests of what is the same for both."""
+"""Client and AsyncClient with one interface, for tests of their common behaviour."""
 
 import asyncio
 
@@ -36,7 +36,7 @@ class Sync:
 
 
 class Async:
-    """The same of an AsyncClient."""
+    """The same for an AsyncClient."""
 
     def __init__(self, address, **options):
         self._loop = asyncio.new_event_loop()

@@ -23,7 +23,7 @@ def address():
 
 @pytest.fixture(scope="session")
 def elsewhere():
-    """The address of a fake server in a process of its own: no thread of it is in this process."""
+    """The address of a fake server in a process of its own: none of its threads is in this process."""
     with subprocess.Popen([sys.executable, fake_server.__file__], stdout=subprocess.PIPE, text=True) as process:
         yield process.stdout.readline().strip()
         process.kill()
@@ -31,14 +31,15 @@ def elsewhere():
 
 @pytest.fixture()
 def client(request):
-    """Of the server in this process, or of the one whose fixture the test's module names as SERVER."""
+    """The address of the server in this process, or of the one whose fixture the test's module names as
+    SERVER."""
     with quantd.Client(request.getfixturevalue(getattr(request.module, "SERVER", "address")), timeout=30) as c:
         yield c
 
 
 @pytest.fixture(autouse=True)
 def no_environment(monkeypatch):
-    """What the user's shell says is not what is tested."""
+    """The user's environment must not affect the tests."""
     for name in ("QUANTD_ADDRESS", "QUANTD_TLS_CA", "QUANTD_TLS_CERT", "QUANTD_TLS_KEY", "QUANTD_AUTH_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
 
@@ -56,31 +57,31 @@ def _real(*flags):
 
 @pytest.fixture(scope="session")
 def small():
-    """A client of a real server that takes messages of 1 MiB."""
+    """A client of a real server that accepts messages of up to 1 MiB."""
     yield from _real("--max_message_bytes=1048576")
 
 
 @pytest.fixture(scope="session")
 def large():
-    """A client of a real server that takes messages of 128 MiB."""
+    """A client of a real server that accepts messages of up to 128 MiB."""
     yield from _real("--max_message_bytes=134217728")
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """Where `real` keeps its sets."""
+    """The folder in which `real` stores its sets."""
     return tmp_path_factory.mktemp("parameters")
 
 
 @pytest.fixture(scope="session")
 def real(folder):
-    """A client of a real server that keeps sets of parameters, in messages of 1 MiB."""
+    """A client of a real server that stores sets of parameters, with messages of up to 1 MiB."""
     yield from _real("--max_message_bytes=1048576", f"--parameters_dir={folder}")
 
 
 @pytest.fixture(params=["local", "server"])
 def engine(request):
-    """Both of those who compute."""
+    """A server, and quantd.local()."""
     if request.param == "server":
         yield request.getfixturevalue("large")
         return

@@ -1,7 +1,7 @@
 """A quantd of plain Python inside the test's process: the contract's service over the numpy oracle of quantd.conformance.
 
-It is for the client's unit tests, which need an answer and not a server; run as a program it listens until killed, and
-prints its address (the conformance suite can then be developed against it).
+It is for the client's unit tests, which need an answer and not a server. Run as a program it listens until it is killed, and
+prints its address (so that the conformance suite can be developed with it).
 """
 
 import os
@@ -19,7 +19,7 @@ from quantd.local_parameters import LocalSets
 from quantd.types import DataType, from_message, integer_range, to_message
 
 _BY_NUMBER = {t.number: t for t in ot.TYPES.values()}
-SLEEP_X = 12345.0  # a first element that makes a call slow, for tests of timeouts
+SLEEP_X = 12345.0  # as a first element it makes a call slow, for tests of timeouts
 
 
 def _options(request, names):
@@ -37,7 +37,7 @@ def _file(reference):
 
 
 def _in_a_message(tensor):
-    """The tensor itself, of one in shared memory."""
+    """The tensor itself, for one in shared memory."""
     if tensor.WhichOneof("contents") == "shared_memory":
         place = tensor.shared_memory
         tensor.raw_data = _file(place).read_bytes()[place.offset : place.offset + place.byte_size]
@@ -144,7 +144,7 @@ def quantize_embeddings(request):
 
 
 def calibrate(requests, context):
-    """min_max whatever the method is: a range is an answer."""
+    """min_max, whatever the method: any range is an answer."""
     options, low, high, elements = messages.CalibrationOptions(), None, None, 0
     for i, request in enumerate(requests):
         if not i:
@@ -165,7 +165,7 @@ def calibrate(requests, context):
 
 
 class Sets(LocalSets):
-    """ParametersService, and what requests are that name a set."""
+    """ParametersService, and requests that name a set."""
 
     def handlers(self):
         def handler(name):
@@ -182,7 +182,7 @@ class Sets(LocalSets):
             messages.PARAMETERS_SERVICE, {f"{name.capitalize()}Parameters": handler(name) for name in ("put", "get", "list")})
 
     def complete(self, request):
-        """The request with what its set says, and the set's reference."""
+        """The request, completed with the fields of its set, and the set's reference."""
         if not getattr(request, "parameters", ""):
             return request, ""
         found = self._find(request.parameters, "parameters")

@@ -1,4 +1,4 @@
-"""Children of fork, as of multiprocessing and of torch's DataLoader: nothing of the parent's client or streams hangs there."""
+"""Children of fork, as made by multiprocessing and torch's DataLoader: the parent's client and streams never make them hang."""
 
 import asyncio
 import concurrent.futures
@@ -21,10 +21,10 @@ SLOW = np.full(4, fake_server.SLEEP_X, np.float32)  # answered after 2 s
 
 
 def in_child(function, forks=5):
-    """What it returns, or its error, in a child of fork, which is ended when it hangs.
+    """The function's result, or its error, in a child of fork, which is killed if it hangs.
 
-    gRPC's own handlers of fork end one child in some hundreds with SIGSEGV, within os.fork() (grpcio 1.85, after "Other threads are
-    currently calling into gRPC, skipping fork() handlers"): another one is made then.
+    In one of some hundred children, gRPC's own fork handlers cause a SIGSEGV within os.fork() (grpcio 1.85, after "Other threads are
+    currently calling into gRPC, skipping fork() handlers"): then another child is made.
     """
     read, write = os.pipe()
     child = os.fork()
@@ -66,7 +66,7 @@ def test_futures_that_are_open_fail(client):
         slow.add_done_callback(called.append)
         assert told(in_child(slow.result), "stream")
         assert in_child(lambda: len(concurrent.futures.wait([slow]).done)) == "1"
-        assert in_child(lambda: slow.exception() and len(called)) == "0"  # they are the parent's to call
+        assert in_child(lambda: slow.exception() and len(called)) == "0"  # only the parent may call them
         assert slow.result(20).y.size == 4 and called == [slow]
 
 
@@ -102,7 +102,7 @@ def test_closing_does_nothing(client, name):
 
 
 def test_locks_that_threads_of_the_parent_hold(client):
-    """Threads that were inside of the stream at the fork do not exist in the child, what they had locked stays locked."""
+    """Threads that were inside the stream during the fork do not exist in the child, but their locks stay locked."""
     end = threading.Event()
 
     def work(stream):
@@ -133,7 +133,7 @@ def test_a_child_makes_its_own(client, elsewhere):
 
 
 def test_a_child_that_ends_as_a_program_does(elsewhere):
-    """With its finalizers, and with what the interpreter frees."""
+    """With its finalizers, and with everything that the interpreter frees."""
     import subprocess
     import sys
 
@@ -154,7 +154,7 @@ def test_a_child_that_ends_as_a_program_does(elsewhere):
 
 
 def test_an_async_stream_says_so(elsewhere):
-    """As if in a child: in a real one gRPC's asyncio may crash before anything of ours runs."""
+    """As if in a child: in a real one gRPC's asyncio may crash before our code runs."""
 
     async def calls():
         async with quantd.AsyncClient(elsewhere) as client, client.stream() as stream:

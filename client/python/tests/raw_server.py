@@ -1,4 +1,4 @@
-"""Servers of plain grpc that answer bytes as a test says, and the real quantd where it is built."""
+"""Servers of plain grpc whose answers a test defines, and the real quantd if it is built."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""AsyncClient: the methods of Client, many calls at once, cancelled ones, broken ones."""
+"""AsyncClient: the methods of Client, many calls at once, cancelled calls, broken ones."""
 
 import asyncio
 import inspect
@@ -278,7 +278,7 @@ def test_streams_that_are_cancelled_or_break(address):
                     async with client.stream() as stream:
                         tasks = [stream.quantize(X, 1.0) for _ in range(40)]
                         for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-                            # grpc.aio loses the server's reason when the stream ends while an item is written.
+                            # grpc.aio loses the server's reason if the stream ends while an item is being written.
                             lost = "Internal error from Core"
                             assert isinstance(outcome, quantd.QuantdError) and (match in str(outcome) or lost in str(outcome))
 

@@ -1,4 +1,4 @@
-"""Wrong arguments: an error always names its field, whoever finds it, and is the same from a server and in this process."""
+"""Wrong arguments: an error always names its field, whichever code finds it, and is the same from a server and in this process."""
 
 import asyncio
 import pickle
@@ -14,7 +14,7 @@ DOUBLES = X.astype(np.float64)
 MASKED = np.ma.masked_array(X, mask=[[0, 1, 0], [0, 0, 0]])
 HUGE = 1 << 70
 TYPE, VALUE, SERVER = quantd.errors.ArgumentTypeError, quantd.ArgumentError, quantd.InvalidArgumentError
-# Operation, arguments, options, what is raised, and its field.
+# Operation, arguments, options, the exception, and its field.
 CASES = [
     ("quantize", (X,), {}, TYPE, "scale"),
     ("quantize", (DOUBLES, 1.0), {}, TYPE, "x"),
@@ -147,7 +147,7 @@ def test_the_field_is_named(engine, operation, arguments, options, kind, field):
 
 
 def test_yes_and_no_have_forms(engine):
-    """A bool of numpy, 1 and 0; None is as not given, from a server and in this process alike."""
+    """numpy bools, 1 and 0 are flags; None counts as not given, from a server and in this process alike."""
     x = np.float32([300.0, 1.0])
     for value in (True, np.True_, 1, None):
         assert engine.quantize(x, 1.0, saturate=value, output_type="float8_e5m2fnuz").y[0] == 320

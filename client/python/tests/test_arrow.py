@@ -1,4 +1,4 @@
-"""quantd.arrow: columns and Parquet files of embeddings beside the arrays that they hold; and what is refused, by its row."""
+"""quantd.arrow: columns and Parquet files of embeddings give the same as arrays; wrong rows are named."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def tensors(x):
 
 
 def array(column):
-    """The rows of a column of codes; every one must be there."""
+    """The rows of a column of codes; none may be missing."""
     assert column.null_count == 0
     return np.array(column.to_pylist())
 
@@ -46,7 +46,7 @@ def options(preset):
 
 
 class Watching:
-    """A client that tells where the arrays that it is given lie."""
+    """A client that records the addresses of the arrays that it is given."""
 
     def __init__(self, engine):
         self.engine, self.places, self.shapes = engine, [], []
@@ -84,7 +84,7 @@ def test_values_are_read_where_they_are(engine, make, begin, end):
     if begin < end:
         assert watching.shapes == [(end - begin, WIDTH)]
         assert watching.places == [address]
-        # And the column of codes is the memory of the answer.
+        # The column of codes uses the memory of the answer.
         found = (codes.storage if make is tensors else codes).values.buffers()[1].address
         assert found == watching.answer.y.__array_interface__["data"][0]
     assert len(codes) == end - begin

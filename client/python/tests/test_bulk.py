@@ -1,4 +1,4 @@
-"""The examples for Ray Data and Dask: the codes of both are those of the engine, and so the same. ./tests/run.sh bulk runs them."""
+"""The examples for Ray Data and Dask: both give the codes of the engine. ./tests/run.sh bulk runs them."""
 
 import json
 import os
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq  # noqa: E402
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 X = np.random.default_rng(2).uniform(-1, 1, (4000, 64)).astype(np.float32)
-# On loopback, without what only a cluster needs; then the example as it is.
+# On loopback, without what only a cluster needs; then the unchanged example.
 RAY = """
 import runpy, sys, ray
 ray.init(num_cpus=2, include_dashboard=False, object_store_memory=128 << 20, _node_ip_address="127.0.0.1", _temp_dir=sys.argv.pop(1))
@@ -42,7 +42,7 @@ def source(tmp_path_factory):
 
 
 def codes(folder):
-    """The column of codes of all files, in the order of the rows' numbers."""
+    """The column of codes from all files, ordered by the rows' numbers."""
     table = pa.concat_tables([pq.read_table(path) for path in sorted(folder.glob("*.parquet"))]).sort_by("id")
     assert table["id"].to_pylist() == list(range(len(X)))
     return np.array(table["embedding"].to_pylist()), table["embedding"].type
@@ -57,7 +57,7 @@ def run(*command, **more):
 def test_ray_dask_and_the_engine_agree(source, tmp_path):
     wanted = quantd.local(1).quantize_embeddings(X, preset="usearch-i8").y
     run(EXAMPLES / "dask_embeddings.py", source, tmp_path / "dask", "--preset=usearch-i8")
-    short = tempfile.mkdtemp(prefix="ray")  # Ray's sockets have long names, which the system bounds
+    short = tempfile.mkdtemp(prefix="ray")  # Ray's sockets have long names, and the system limits their length
     try:
         run("-c", RAY, short, EXAMPLES / "ray_data.py", source, tmp_path / "ray", "--preset=usearch-i8")
     finally:
@@ -69,7 +69,7 @@ def test_ray_dask_and_the_engine_agree(source, tmp_path):
 
 
 def test_ray_converts_a_model_a_shard_a_task(tmp_path):
-    """The bytes of one process, also where q, k and v, which share a scale, lie in different shards."""
+    """The bytes of one process, also if q, k and v, which share a scale, are in different shards."""
     draw, folder = np.random.default_rng(4), tmp_path / "m"
     folder.mkdir()
     places = {}

@@ -1,4 +1,4 @@
-"""calibrate over the wire, by Client and AsyncClient: what is sent and when, what is made again, and what iterators raise."""
+"""calibrate over the wire, with Client and AsyncClient: what is sent and when, what is retried, and exceptions of iterators."""
 
 import asyncio
 import itertools
@@ -35,7 +35,7 @@ def request(data):
 
 
 class Clients:
-    """calibrate of a Client, or of an AsyncClient in a loop of its own."""
+    """calibrate of a Client, or of an AsyncClient in its own loop."""
 
     def __init__(self, kind):
         self.is_async = kind == "async"
@@ -88,7 +88,7 @@ def test_what_is_sent(calibrate):
 
 
 def test_large_arrays_go_in_pieces(calibrate):
-    """Each under the message limit, and together the same values."""
+    """Each fits into the message limit, and together they have the same values."""
     for x in (BIG, BIG[:, ::2], BIG.T):
         sent, _ = seen_by(calibrate, x)
         pieces = [from_message(m.x).reshape(-1) for m in sent[1:]]
@@ -120,7 +120,7 @@ def counted(source, taken):
 
 
 def test_no_more_is_taken_than_is_sent(calibrate):
-    """A server that does not read: the iterator waits, however long, and memory with it."""
+    """A server that does not read: the iterator waits, however long, and no memory grows."""
     taken, go_on = [], threading.Event()
 
     def answer(items, context):
@@ -182,7 +182,7 @@ def test_what_iterators_raise_comes_through_and_cancels(calibrate):
 
 
 def failing(times, code=grpc.StatusCode.UNAVAILABLE, read=2):
-    """A server's Calibrate that fails so often, after so many messages."""
+    """A server whose Calibrate fails `times` times, after reading `read` messages."""
     calls = []
 
     def answer(items, context):
@@ -230,7 +230,7 @@ def test_an_iterator_that_was_not_begun_is(calibrate):
     thread = threading.Timer(0.3, lambda: made.append(RawServer(port=port, GetServerInfo=info(), Calibrate=answer)))
     thread.start()
     try:
-        for _ in range(20):  # whoever listens again may take longer than five tries
+        for _ in range(20):  # restarting a listener may take longer than five attempts
             try:
                 assert calibrate(f"127.0.0.1:{port}", given).elements == 7
                 break
@@ -281,7 +281,7 @@ def test_what_a_server_refused_is_said_although_its_limits_cannot_be_asked_again
 
 
 def test_the_reason_is_not_lost_while_messages_are_written(calibrate):
-    """The status comes while a message is under way, which then fails: what is raised is the status."""
+    """The status arrives while a message is being sent, which then fails: the status is raised."""
     def answer(items, context):
         next(items)
         next(items)

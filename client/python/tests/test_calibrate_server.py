@@ -1,4 +1,4 @@
-"""calibrate by the real server: pieces and kinds of clients give the same, and quantd.local() does."""
+"""calibrate with the real server: all kinds of clients give the same, in any pieces, and so does quantd.local()."""
 
 import asyncio
 import itertools
@@ -71,7 +71,7 @@ def test_it_goes_into_quantize_and_quantize_embeddings(server):
 
 
 def test_many_calibrations_at_once(server):
-    """A hundred tasks over one connection, each with an iterator of its own."""
+    """A hundred tasks over one connection, each with its own iterator."""
     inputs = [X * np.float32(i + 1) for i in range(100)]
 
     async def each(client, x):
@@ -113,7 +113,7 @@ def test_ctrl_c(server):
 
 
 def test_sixteen_threads_and_calls_that_fail_leave_none_behind(server):
-    """Good calls and bad ones by one client; gRPC's thread of each call ends with it."""
+    """Good and bad calls of one client; gRPC's thread for each call ends with it."""
     wanted = [server.calibrate(X * np.float32(i + 1), return_state=True) for i in range(16)]
     bad = X.copy()
     bad[3, 4, 5] = np.nan

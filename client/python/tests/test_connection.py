@@ -1,4 +1,4 @@
-"""Where a client goes and how: addresses, the environment, TLS, retries."""
+"""Where a client connects and how: addresses, the environment, TLS, retries."""
 
 import json
 import time
@@ -54,7 +54,7 @@ def test_the_environment_names_the_server(monkeypatch, address):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """An authority's file, and what it signed for the server and for a client: a certificate and its key."""
+    """An authority's file, and a certificate with its key for the server and for a client."""
     authority = Authority(tmp_path_factory.mktemp("tls"))
     return authority.file, authority.sign("server"), authority.sign("client", usage="clientAuth")
 
@@ -112,7 +112,7 @@ def retry_info(seconds):
 
 
 def failing(times, *trailers, code=grpc.StatusCode.UNAVAILABLE):
-    """Fails so often, then answers."""
+    """Fails `times` times, then answers."""
     left = [times]
 
     def answer(request, context):
@@ -141,7 +141,7 @@ def test_unavailable_is_tried_again():
 
 
 def test_a_server_that_comes_while_calls_are_tried_again_is_found(monkeypatch):
-    """gRPC's own wait for the next connection, 1 s at first, is longer than all tries of a call."""
+    """gRPC's own wait before it connects again, 1 s at first, is longer than all attempts of a call."""
     waits, started = [], []
 
     def longest(low, high):

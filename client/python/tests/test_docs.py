@@ -44,7 +44,7 @@ def test_every_argument_is_described(owner, name):
 def test_numpydoc_agrees(owner, name):
     validate = pytest.importorskip("numpydoc.validate").validate
     path = f"quantd.{name}" if owner is quantd else f"quantd.{owner.__name__}.{name}"
-    # Not asked for: an example, See Also, and an extended summary of every method; closing quotes in a certain place.
+    # Not required: an example, See Also and an extended summary for every method; a certain place for closing quotes.
     left_out = {"EX01", "SA01", "ES01", "GL01", "GL03", "RT03", "PR08", "PR09", "SS06"}
     errors = [(code, text) for code, text in validate(path)["errors"] if code not in left_out]
     assert errors == []
@@ -65,7 +65,7 @@ def test_every_public_name_has_help():
 
 @pytest.mark.parametrize("readme", [README, README.parents[2] / "README.md"], ids=["client", "project"])
 def test_the_readmes_examples_run(readme, address, monkeypatch, tmp_path):
-    """Each as somebody pastes it: with no name but its own."""
+    """As if pasted somewhere: with no names but its own."""
     monkeypatch.setenv("QUANTD_ADDRESS", address)
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)

@@ -1,4 +1,4 @@
-"""quantize_embeddings: presets against numpy's words for them, pieces against one call, streams, and what is refused."""
+"""quantize_embeddings: presets against their formulas in numpy, pieces against one call, streams, and errors."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ RANGES = np.stack([X.min(axis=0), X.max(axis=0)])
 
 
 def by_numpy(preset, x, ranges):
-    """What the preset's library says, written with numpy."""
+    """The preset's formula, written with numpy."""
     if preset.startswith("sentence-transformers") and preset.endswith("int8"):
         low, high = ranges
         step = (high - low) / np.float32(255)
@@ -54,7 +54,7 @@ def test_presets_are_what_numpy_says(large, preset):
     dict(preset="sentence-transformers-int8"), dict(recipe="ranges", normalize=True), dict(preset="sqlite-vec-int8", dimensions=64),
     dict(preset="usearch-i8", normalize=True, dimensions=700), dict(preset="pgvector"), dict(preset="vespa", dimensions=77)], ids=str)
 def test_pieces_give_the_bytes_of_one_call(small, large, kind, options):
-    """1,500 x 1,000 values: 3 to 6 MiB, and a server of 1 MiB messages."""
+    """1,500 x 1,000 values: 3 to 6 MiB, and a server with messages of 1 MiB."""
     x = np.random.default_rng(5).uniform(-1, 1, (3, 500, 1000)).astype(kind)
     if "int8" in options.get("preset", "") and "sentence" in options["preset"] or options.get("recipe") == "ranges":
         options = {**options, "ranges": np.stack([np.full(1000, -0.9), np.full(1000, 0.9)]).astype(np.float32)}
@@ -65,7 +65,7 @@ def test_pieces_give_the_bytes_of_one_call(small, large, kind, options):
 
 
 def test_report_of_pieces_without_error(small, large):
-    """Codes of a value that a bucket begins with."""
+    """Codes of values at the lower edge of a bucket."""
     x = np.full((600, 1000), -1, np.float32)
     found = both(small, large, "quantize_embeddings", x, recipe="unit", report_error=True)
     assert found.error.sqnr_db == np.inf

@@ -1,4 +1,4 @@
-"""load and save: the format to the byte, every type there and back, and no file that is believed unchecked."""
+"""load and save: the format to the byte, every type there and back, and no file is trusted unchecked."""
 
 import errno
 import json
@@ -82,7 +82,7 @@ def test_plain_tensors_of_every_type(tmp_path):
     found = quantd.load(path)
     for name, array in tensors.items():
         assert found[name].dtype == array.dtype.newbyteorder("=") and (found[name] == array).all(), name
-    with safetensors.safe_open(path, "np") as file:  # which is the format's own reader
+    with safetensors.safe_open(path, "np") as file:  # the format's own reader
         assert set(file.keys()) == set(tensors)
         assert file.get_tensor("float640").tolist() == np.ones((3, 4)).tolist()
 
@@ -122,13 +122,13 @@ def test_more_dimensions_than_load_takes_are_not_saved(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP])
 def test_a_file_system_without_links(tmp_path, monkeypatch, number):
-    """FAT, many of the network's."""
+    """FAT, and many network file systems."""
 
     def link(*_):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "link", link)
-    path = tmp_path / ("\N{SNOWMAN}" * 80 + ".safetensors")  # as long as a name may be
+    path = tmp_path / ("\N{SNOWMAN}" * 80 + ".safetensors")  # the longest possible name
     quantd.save(path, {"a": np.ones(3)})
     with pytest.raises(FileExistsError, match="exists already"):
         quantd.save(path, {"a": np.zeros(3)})
@@ -173,7 +173,7 @@ def entry(begin=0, end=4, shape=(4,), dtype="U8"):
 
 
 def described(**changes):
-    """A file of a quantized tensor whose description is changed."""
+    """A file of a quantized tensor with a changed description."""
     part = {"tensor": "a", "type": "uint8", "shape": [4]}
     w = {"input_type": "float", "y": part, "scale": {"tensor": "s", "type": "float", "shape": []}}
     w.update(changes.pop("w", {}))
@@ -341,7 +341,7 @@ def test_files_of_quantctl_and_for_it(tmp_path, small):
 @pytest.mark.parametrize("dtype,name", [(ml_dtypes.float4_e2m1fn, "F4"), (ml_dtypes.float6_e2m3fn, "F6_E2M3")])
 @pytest.mark.parametrize("shape", [(2, 4), (4, 2), (4, 3), (0, 3), (3, 0), (0,), (8, 1), (2, 2, 2)], ids=str)
 def test_small_floats_that_end_with_a_byte(tmp_path, dtype, name, shape):
-    """Plain ones keep type and shape, also if rows end within a byte: so other writers have them."""
+    """Plain tensors keep type and shape, even if rows end within a byte, because other writers write them like that."""
     size = int(np.prod(shape))
     array = (np.arange(size) % 7).astype(np.float32).reshape(shape).astype(dtype)
     (tmp_path / "theirs").write_bytes(file_of(header(w=entry(0, size * BITS[name] // 8, shape, name)), pack(array)))
@@ -363,7 +363,7 @@ def test_small_floats_that_end_within_a_byte(tmp_path):
 
 
 def test_a_write_that_takes_only_some_bytes(tmp_path):
-    """pyarrow does not look at how many they were."""
+    """pyarrow ignores how many bytes were written."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
     try:

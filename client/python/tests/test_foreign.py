@@ -12,7 +12,7 @@ X = np.linspace(-2, 2, 24, dtype=np.float32).reshape(4, 6)
 
 
 class WithDlpack:
-    """An array that speaks DLPack and nothing else."""
+    """An array that supports DLPack and nothing else."""
 
     def __init__(self, array):
         self._array = array
@@ -84,7 +84,7 @@ def test_torch(client):
         client.dynamic_quantize(x.detach().double())
     with pytest.raises(TypeError, match=r"x: .*on meta.*\.cpu\(\)"):
         client.dynamic_quantize(torch.ones(3, device="meta"))
-    torch.from_numpy(client.quantize(x, 0.5).y)  # which warns of memory that may not be written
+    torch.from_numpy(client.quantize(x, 0.5).y)  # it warns of memory that is not writable
 
 
 def test_torch_is_not_imported():

@@ -1,4 +1,5 @@
-"""Runs fork_cases.py in a process of its own: where gRPC's asyncio has run, as in other tests' process, no child of fork may use gRPC."""
+"""Runs fork_cases.py in a separate process: once gRPC's asyncio has run, as in the other tests' process, children of fork cannot use
+gRPC."""
 
 import os
 import subprocess

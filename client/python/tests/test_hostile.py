@@ -1,4 +1,4 @@
-"""Servers that lie, vanish or never answer; processes that fork; tasks that are cancelled. Every case ends, with one clear error."""
+"""Servers that lie, vanish or never answer; processes that fork; tasks that are cancelled. Every case ends with one clear error."""
 
 import asyncio
 import gc
@@ -80,7 +80,7 @@ def test_nonsense_about_limits(limit, budget):
 def test_servers_without_info_get_one_message():
     with RawServer(Quantize=lambda *_: y(300_000)) as server, quantd.Client(server.address, timeout=20) as client:
         assert client.quantize(X, 1.0).y.size == X.size
-        assert [name for name, _ in server.calls] == ["Quantize"]  # GetServerInfo is unknown to it
+        assert [name for name, _ in server.calls] == ["Quantize"]  # it does not know GetServerInfo
 
 
 def test_a_limit_that_was_lowered_is_learnt():
@@ -97,7 +97,7 @@ def test_a_limit_that_was_lowered_is_learnt():
             limits[0] = 1 << 19
             assert client.quantize(X, 1.0).y.size == X.size
             assert client.quantize(X, 1.0).y.size == X.size
-            limits[0] = 0  # as it says of itself: no limit; and refuses all the same
+            limits[0] = 0  # it claims to have no limit, and refuses nevertheless
             with pytest.raises(quantd.ResourceExhaustedError, match="too large"):
                 client.quantize(X, 1.0)
 
@@ -139,7 +139,7 @@ def test_a_second_attempt_keeps_nothing_of_the_first(kind, monkeypatch):
         return y(count)
 
     monkeypatch.setattr(Whole, "_memory", recorded)
-    gc.disable()  # what is gone is gone at once
+    gc.disable()  # it is freed at once
     try:
         with RawServer(GetServerInfo=lambda *a: info(limit[0])(*a), Quantize=quantize) as server, kind(server.address) as client:
             assert client.quantize(np.ones(3_000_000, np.float32)) == [1] * 3_000_000
@@ -149,7 +149,7 @@ def test_a_second_attempt_keeps_nothing_of_the_first(kind, monkeypatch):
 
 
 def test_a_failed_call_keeps_no_request():
-    """Not even until the next collection of cycles."""
+    """Not even until the next garbage collection."""
     x = np.ones(1000, np.float32)
 
     def quantize(request, context):
@@ -263,7 +263,7 @@ def test_futures_that_are_cancelled_by_their_holder(client):
     with client.stream() as stream:
         futures = [stream.quantize(np.ones(1000, np.float32), 1.0) for _ in range(100)]
         for future in futures[::2]:
-            future.cancel()  # it runs already: no effect, and no harm
+            future.cancel()  # it is running already: no effect
         assert all(future.result(20).y.size == 1000 for future in futures)
 
 

@@ -1,4 +1,4 @@
-"""quantd.onnxruntime through a server: the model that the process makes, or onnxruntime itself."""
+"""quantd.onnxruntime with a server: the same model as in process, or as onnxruntime's own calibration."""
 
 import contextlib
 import io

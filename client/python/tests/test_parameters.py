@@ -1,4 +1,4 @@
-"""Stored parameters: what is put, what calls with them answer, servers that lack a set, and quantd.local()'s own."""
+"""Stored parameters: what is put, results of calls with them, servers that lack a set, and those of quantd.local()."""
 
 import asyncio
 import hashlib
@@ -24,7 +24,7 @@ names = (f"set-{i}" for i in itertools.count())
 
 @pytest.fixture(params=["fake", "real", "local"])
 def keeper(request, address):
-    """A client of a server that keeps sets, or local()."""
+    """A client of a server that stores sets, or local()."""
     if request.param == "fake":
         with quantd.Client(address, timeout=30) as client:
             yield client
@@ -140,7 +140,7 @@ def test_streams(keeper):
 
 
 def test_local_says_what_a_server_says():
-    """Fields that request and set both have, and sets of the other kind: by a set that is put together here, too."""
+    """Fields that both the request and the set have, and sets of the other kind; also with a set that is made here."""
     pytest.importorskip("quantd_core")
     with quantd.local() as local:
         stored = local.put_parameters("both", scale=SCALE, axis=1, output_type="int8")
@@ -156,7 +156,7 @@ def test_local_says_what_a_server_says():
             local.quantize(X, parameters=other)
         with pytest.raises(quantd.InvalidArgumentError, match="a set of quantize, which is not for QuantizeEmbeddings"):
             local.quantize_embeddings(X, parameters=stored)
-        with quantd.local() as second:  # which has never seen it
+        with quantd.local() as second:  # it has never seen the set
             assert second.quantize(X, parameters=stored).parameters == stored.reference
             assert second.list_parameters() == [stored.reference]
     quantd_core = pytest.importorskip("quantd_core")
@@ -168,7 +168,7 @@ def test_local_says_what_a_server_says():
 
 
 class Replica:
-    """Answers Quantize with a set that was put, else NOT_FOUND; one that forgets, so many puts long."""
+    """Answers Quantize with a set that was put, else NOT_FOUND; it forgets the set `forgets` times."""
 
     def __init__(self, forgets=0):
         self.sets, self.puts, self.asked, self.forgets = {}, 0, 0, forgets
@@ -235,7 +235,7 @@ def test_one_that_never_keeps_it_is_an_error():
         with pytest.raises(quantd.QuantdError, match="NOT_FOUND: call PutParameters"):
             client.quantize(X, parameters=make(scale=0.5))
         assert replica.puts == 10 and replica.asked == 5
-        with pytest.raises(quantd.QuantdError, match="NOT_FOUND: call PutParameters"):  # a name says nothing about the contents
+        with pytest.raises(quantd.QuantdError, match="NOT_FOUND: call PutParameters"):  # a name alone does not fix the contents
             client.quantize(X, parameters="name")
         assert replica.puts == 10
 
@@ -276,7 +276,7 @@ def test_streams_give_it_as_well():
 
 
 def test_an_answer_without_the_reference_is_wrong():
-    """Of a server that knows no parameters, and so has left them out."""
+    """From a server that does not know parameters, and so has left them out."""
     y = to_message(messages.Tensor, np.zeros((6, 16), np.uint8))
     for used in ("", "other@sha256:" + "0" * 64, "nam"):
         data = messages.QuantizeResponse(y=y, parameters=used).SerializeToString()
@@ -290,7 +290,7 @@ def test_an_answer_without_the_reference_is_wrong():
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_pieces_of_a_large_tensor_have_what_the_set_says(kind):
-    """Of 16 MiB: a server of 1 MiB messages is asked for the set once, and gets its scales with each piece."""
+    """16 MiB: a server with messages of 1 MiB is asked for the set once, and then each piece contains its scales."""
     x = np.ones((1 << 10, 1 << 12), np.float32)
     stored = make(scale=np.arange(1, 1025, dtype=np.float32), axis=0, output_type="int8")
     asked, scales = [], []
@@ -339,7 +339,7 @@ def test_a_completed_request_is_the_servers():
 
 
 def test_the_encoding_is_canonical():
-    """As the contract has it: whatever the arguments' types, layouts and order are."""
+    """As in the contract, whatever the types, layouts and order of the arguments."""
     one = make(scale=SCALE, zero_point=ZERO, axis=1, output_type="int8")
     two = make(output_type=np.int8, axis=np.int64(1), zero_point=ZERO[::-1][::-1], scale=SCALE.astype(">f4"))
     assert one.reference == two.reference and one.data == two.data
@@ -349,7 +349,7 @@ def test_the_encoding_is_canonical():
 
 
 def test_sets_may_be_listed_while_others_are_put():
-    """A dictionary that grows while somebody iterates over it raises."""
+    """A dictionary that grows during an iteration raises."""
     import threading
 
     from quantd.local_parameters import LocalSets

@@ -1,4 +1,4 @@
-"""Stored parameters of the real server: references, files and errors are those of quantd.local(); replicas; large tensors."""
+"""Stored parameters with the real server: references, files and errors equal those of quantd.local(); replicas; large tensors."""
 
 import hashlib
 import time
@@ -19,7 +19,7 @@ def real_server(*flags):
 
 
 def test_references_of_local_are_the_servers(real, folder):
-    """The same bytes: what one keeps, the other knows. And a file is what its name says."""
+    """The same bytes: either one can use what the other has stored. A file's contents match its name."""
     pytest.importorskip("quantd_core", reason="quantd-core is not installed: ./tests/run.sh engine builds it")
     rng = np.random.default_rng(8)
     with quantd.local() as local:
@@ -60,14 +60,14 @@ def test_errors_of_local_are_the_servers(real):
                 lambda: keeper.put_parameters("a" * 65, scale=1.0)):
                 with pytest.raises(quantd.QuantdError) as caught:
                     call()
-                message = caught.value.message.partition(" several sets have: ")[0]  # which two are named is the folder's order
+                message = caught.value.message.partition(" several sets have: ")[0]  # the order of the folder decides which two are named
                 errors.append((caught.value.code, message, caught.value.field))
             found.append(errors)
     assert found[0] == found[1]
 
 
 def test_replicas_that_share_nothing(tmp_path):
-    """Two servers behind one address, with folders of their own: the object is put wherever it is missing."""
+    """Two servers behind one address, with separate folders: the object is put wherever it is missing."""
     servers = []
     try:
         for name in ("a", "b"):
@@ -77,7 +77,7 @@ def test_replicas_that_share_nothing(tmp_path):
         with quantd.Client(servers[0].address, timeout=30) as first:
             stored = first.put_parameters("shared", scale=SCALE, axis=1)
         with quantd.Client(where, timeout=30) as client:
-            # Calls go to the servers whose connection is there; in the end to both.
+            # Calls go to servers that are connected; in the end to both.
             deadline = time.monotonic() + 30
             while not list((tmp_path / "b").iterdir()) and time.monotonic() < deadline:
                 assert client.quantize(X, parameters=stored).parameters == stored.reference

@@ -1,4 +1,4 @@
-"""quantd.arrow.quantize_parquet: files beside the tables that they hold, hostile files, what is left when it fails, and memory."""
+"""quantd.arrow.quantize_parquet: files against tables with the same rows, hostile files, what is left after a failure, and memory."""
 
 import os
 import subprocess
@@ -24,14 +24,14 @@ def table(column, **more):
 
 @pytest.fixture()
 def files(tmp_path):
-    """Where to read and to write; nothing but these two is there at the end."""
+    """Where to read and to write; in the end there must be nothing but these two."""
     source, target = tmp_path / "source.parquet", tmp_path / "target.parquet"
     yield source, target
     assert set(os.listdir(tmp_path)) <= {"source.parquet", "target.parquet"}
 
 
 def check(engine, source, target, **named):
-    """The target is the source but for the codes, which are those of the whole column at once."""
+    """The target equals the source except for the codes, which are those of the whole column at once."""
     before, after = pq.read_table(source), pq.read_table(target)
     after.validate(full=True)
     assert after.column_names == before.column_names
@@ -81,7 +81,7 @@ def test_metadata_say_how(engine, files, tmp_path):
     assert len(found["embedding"].pop("ranges_sha256")) == 64
     assert found["embedding"] == {**named, "recipe": "ranges", "output_type": "int8", "type": str(pa.list_(pa.int8(), 32))}
     assert found["other"]["signed_bits"] == "twos_complement" and "ranges" not in found["other"]
-    # With them a query gets the codes of the file.
+    # With these ranges a query gets the codes of the file.
     query = engine.quantize_embeddings(X[5], ranges=ranges, **named).y
     assert query.tolist() == pq.read_table(both)["embedding"][5].as_py()
     assert quantd.arrow.codes_metadata(source) == {}
@@ -97,7 +97,7 @@ def test_metadata_say_how(engine, files, tmp_path):
     (dict(recipe="ranges", output_type="INT8", timeout=100.5, bit_order=None), {}),
 ])  # fmt: skip
 def test_metadata_of_options_in_any_form(engine, files, named, said):
-    """They are JSON, in one form, and what no code depends on is none of them."""
+    """They are JSON, in one form, and contain nothing on which no code depends."""
     source, target = files
     pq.write_table(table(fixed(X)), source)
     quantd.arrow.quantize_parquet(source, target, column="embedding", client=engine, calibrate=True, **named)
@@ -156,7 +156,7 @@ def test_ranges_are_an_array_like(engine, files):
 @pytest.mark.parametrize(
     "make", [fixed, lists, tensors, lambda x: tensors(x.reshape(-1, 5, 4, 48))], ids=["fixed", "list", "tensor", "3-D tensor"])
 def test_pieces_are_of_so_many_bytes(engine, files, monkeypatch, make):
-    """Also of tensors, whose rows have several embeddings."""
+    """Also for tensors, whose rows have several embeddings."""
     source, target = files
     pq.write_table(table(make(X)), source)
     monkeypatch.setattr(quantd.arrow.files, "_PIECE_BYTES", 5 * 4 * 48 * 4)
@@ -282,7 +282,7 @@ def test_files_that_are_cut_off_or_damaged(engine, files):
         with pytest.raises(ValueError, match="source.parquet"):
             quantd.arrow.quantize_parquet(source, target, column="embedding", client=engine, preset="pgvector")
         assert not target.exists()
-    # The footer is whole, pages in the middle are not: an error, and nothing is left.
+    # The footer is intact, pages in the middle are not: an error, and no output is left.
     middle = len(whole) // 2
     source.write_bytes(whole[:200] + b"\xff" * (middle - 200) + whole[middle:])
     with pytest.raises(ValueError, match="source.parquet"):
@@ -323,7 +323,7 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 
 
 def write_large(path, mib, group_rows):
-    """A file of so many MiB of embeddings, in row groups of so many rows."""
+    """A file of `mib` MiB of embeddings, in row groups of `group_rows` rows."""
     block = np.random.default_rng(3).standard_normal((256, 1024)).astype(np.float32)
     schema = pa.schema([("id", pa.int64()), ("embedding", pa.list_(pa.float32(), 1024))])
     with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
@@ -334,9 +334,9 @@ def write_large(path, mib, group_rows):
 
 
 def test_memory_does_not_grow_with_the_file(large, files):
-    """256 MiB of embeddings in row groups of 64, read twice, beside 64 MiB: the peaks of two processes.
+    """256 MiB of embeddings in row groups of 64, read twice, against 64 MiB: the peaks of two processes.
 
-    By the engine in the process where it is.
+    With the engine in the process if it is installed.
     """
     address = large.address
     try:

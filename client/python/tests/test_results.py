@@ -1,4 +1,4 @@
-"""Results remember what they were made with, and by whom."""
+"""Results remember the arguments and the client that they were made with."""
 
 import copy
 import pickle
@@ -108,7 +108,7 @@ def test_results_say_what_they_are_in_a_line(client):
 
 
 def test_results_are_equal_to_themselves_alone(client):
-    """Arrays have no one truth: what numpy says of them is no answer to ==, and they have no hash."""
+    """Arrays have no single truth value and no hash, so results compare and hash by identity."""
     for make in (lambda: client.calibrate(X, axis=1), lambda: client.dynamic_quantize(X, axis=0), lambda: client.quantize(X, 0.1)):
         one, other = make(), make()
         assert one == one and one != other and len({one, other, one}) == 2

@@ -1,4 +1,4 @@
-"""Servers that go, and servers that say they do: streams that are opened again, health, and whose fault a reset is."""
+"""Servers that end, and servers that announce it: streams that are opened again, health, and whose fault a reset is."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ Y = messages.Tensor(data_type=2, shape=[4], raw_data=b"\1\2\3\4")
 
 
 def answer(item):
-    """Says which item it answers by its scale, which the client chose to be its number."""
+    """Its scale, which the client has chosen to be the item's number, tells which item it answers."""
     request = messages.StreamRequest.FromString(item)
     number = int(np.frombuffer(request.quantize.scale.raw_data, np.float32)[0])
     y = messages.Tensor(data_type=2, shape=[4], raw_data=bytes([number] * 4))
@@ -25,7 +25,7 @@ def answer(item):
 
 
 class Going:
-    """A Stream that goes away after `each` answers, `times` in all; notes the items that it has seen."""
+    """A Stream that ends after `each` answers, `times` times in all; records the items that it has seen."""
 
     def __init__(self, each, times, code=grpc.StatusCode.UNAVAILABLE):
         self.each, self.left, self.code, self.seen = each, times, code, []
@@ -86,7 +86,7 @@ def test_a_stream_is_not_opened_again_where_that_is_not_wanted_or_no_use(run):
 
 
 def test_what_was_sent_is_what_is_sent_again():
-    """x may be changed once its item is under way."""
+    """x may be changed as soon as its item is sent."""
     with RawServer(Stream=Going(0, times=2)) as server, quantd.Client(server.address) as client:
         with client.stream() as stream:
             scale = np.full((), 7, np.float32)
@@ -96,7 +96,7 @@ def test_what_was_sent_is_what_is_sent_again():
 
 
 def asks_for_patience(going, seconds=25):
-    """A Stream whose client shall wait so long before it comes again."""
+    """A Stream whose client must wait for `seconds` before it comes back."""
 
     def stream(items, context):
         context.set_trailing_metadata([("grpc-retry-pushback-ms", str(seconds * 1000))])
@@ -106,7 +106,7 @@ def asks_for_patience(going, seconds=25):
 
 
 def seen(server):
-    """Waits until the stream was opened, and a little longer, in which the client learns that it must wait."""
+    """Waits until the stream was opened, and a little longer, until the client knows that it must wait."""
     while not server.calls:
         time.sleep(0.01)
     time.sleep(0.2)
@@ -157,7 +157,7 @@ def test_a_stream_that_was_dropped_is_closed_even_if_its_reader_ends_first(monke
 
 
 class Leaving:
-    """A server whose health says NOT_SERVING, to Check and to Watch."""
+    """A server whose health is NOT_SERVING, for Check and for Watch."""
 
     def __init__(self):
         status = messages.HealthCheckResponse(status=2).SerializeToString()
@@ -203,7 +203,7 @@ def test_a_server_that_leaves_gets_no_call_but_the_question_whether_it_does():
 
     with Leaving() as leaving:
         assert asyncio.run(ask()) == "NOT_SERVING"
-        # Who brings a service config of his own is asked for no health.
+        # With a service config of the user's own, health is not checked.
         with quantd.Client(leaving.address, options=[("grpc.service_config", "{}")]) as client:
             assert client.quantize(X, 1.0).y.tolist() == [1, 2, 3, 4]
 
@@ -214,7 +214,7 @@ class Failed(grpc.RpcError):
 
 
 def test_a_reset_of_the_peers_is_unavailable():
-    """A server that stops, or a proxy before it, resets what it drops: nobody here has cancelled it."""
+    """A server that stops, or a proxy before it, resets calls: the user has not cancelled them."""
     cancelled = grpc.StatusCode.CANCELLED
     dropped = errors.from_rpc_error(Failed(cancelled, "Received RST_STREAM with error code 8"))
     assert isinstance(dropped, quantd.UnavailableError)

@@ -1,4 +1,4 @@
-"""Shared tensors: their files, and that they take the place of arrays. Against a real server: tests/e2e."""
+"""Shared tensors: their files, and their use in place of arrays. Against a real server: tests/e2e."""
 
 import fcntl
 import os
@@ -77,7 +77,7 @@ def test_wrong_arguments(client, folder, monkeypatch):
 @pytest.mark.parametrize("dtype", ["float32", "int8", "int4"])
 @pytest.mark.parametrize("shape", [(1 << 62, 8), (1 << 32, 1 << 32), (3 << 61, 8), ((1 << 63) - 1, 9), ((1 << 62) + 1, 8)], ids=str)
 def test_shapes_that_are_more_than_memory(client, folder, shape, dtype):
-    """Their product is of more than 64 bits, and 0 or small in these."""
+    """Their product exceeds 64 bits, and would be 0 or small in these."""
     with pytest.raises(ValueError, match=rf"shape is \[{shape[0]}, {shape[1]}\], \d+ bytes of \w+: a file has at most 9223372036854775807") as caught:
         client.shared_empty(shape, dtype)
     assert caught.value.field == "shape"
@@ -92,7 +92,7 @@ def test_negative_lengths(client, folder, shape):
 @pytest.mark.parametrize("shape", [[-1], [-2, -2], [1 << 62, 8], [(1 << 62) + 1, 4], [5]], ids=str)
 @pytest.mark.parametrize("kind", ["INT8", "INT4"])
 def test_answers_of_shapes_that_are_not_there(folder, shape, kind):
-    """Of a server that lies about what it has written."""
+    """From a server that lies about what it has written."""
     kind = quantd.DataType[kind]
 
     def quantize(request, context):

@@ -1,4 +1,4 @@
-"""Tensors over the server's limit: what comes back from a server of 1 MiB messages is what one call gives, byte for byte."""
+"""Tensors over the server's limit: with a server of 1 MiB messages, the result is that of one call, byte for byte."""
 
 import ml_dtypes
 import numpy as np
@@ -9,8 +9,8 @@ from quantd import DataType
 
 INPUTS = [DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16, DataType.INT32]
 OUTPUTS = [t for t in DataType if t not in INPUTS and t is not DataType.FLOAT8E8M0]
-SHAPE = (7, 211, 211)  # 1.2 MiB of float; of no power of two, so that 4- and 2-bit rows begin within bytes
-# Of the largest types a request, of the smallest an answer is too large: 3 times that in elements.
+SHAPE = (7, 211, 211)  # 1.2 MiB of float; not a power of two, so that 4- and 2-bit rows begin within bytes
+# For the largest types the request is too large, for the smallest ones the response: 3 times as many elements.
 GRANULARITIES = [
     {},
     {"axis": 0},
@@ -47,7 +47,7 @@ def check_error(ours, theirs):
 
 
 def both(small, large, operation, *arguments, **options):
-    """Calls both; the same result, or the same error."""
+    """Calls both; expects the same result, or the same error."""
     results = []
     for client in (small, large):
         try:
@@ -177,7 +177,7 @@ def test_zeros(small, large):
 
 
 def test_values_that_have_no_scale(small, large):
-    """The same text: the range that it names is the whole tensor's."""
+    """The same text: the range in it is that of the whole tensor."""
     x = np.random.default_rng(1).standard_normal((300, 1600)).astype(np.float32) * np.float32(1e-44)
     refused = both(small, large, "dynamic_quantize", x, block_size=16, scale_type="float8_e4m3fn", output_type="float4_e2m1fn")
     assert f"x has values from {x.min():.6g} to {x.max():.6g}" in str(refused)
@@ -216,7 +216,7 @@ def test_answers_that_are_larger_than_their_requests(small, large):
     ]:
         both(small, large, "dequantize", x, *arguments, **options)
     assert isinstance(both(small, large, "dequantize", np.ones((1000, 3000), np.uint8),
-                           np.ones(3000, ml_dtypes.float8_e8m0fnu)), Exception)  # which needs output_type
+                           np.ones(3000, ml_dtypes.float8_e8m0fnu)), Exception)  # it needs output_type
 
 
 def test_any_memory_layout(small, large):
@@ -267,13 +267,13 @@ def test_what_cannot_be_cut_is_refused_with_both_numbers(large):
 
 def test_large_tensors_go_in_pieces_for_speed_with_the_same_bytes(large):
     x = tensor(DataType.FLOAT, (7_000_003,))
-    one = large.dynamic_quantize(x, report_error=True)  # whose report is exact, so that it goes as it is
+    one = large.dynamic_quantize(x, report_error=True)  # with an exact report, so it is sent whole
     assert large.dynamic_quantize(x).y.tobytes() == one.y.tobytes()
     assert bits(large.dequantize(one).y) == bits(large.dequantize(one.y, one.scale, one.zero_point).y)
 
 
 def test_what_a_large_tensor_is_cut_into():
-    """One message would be allowed; pieces of about 1 MiB it is, also where one scale makes that a matter of two steps."""
+    """One message would be allowed, but it is sent in pieces of about 1 MiB, even where one scale makes two steps necessary."""
     from quantd import requests, split
 
     x = np.zeros((4000, 1000), np.float32)

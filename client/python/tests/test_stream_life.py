@@ -1,4 +1,4 @@
-"""Streams that are used by their own callbacks, and streams that nobody closes."""
+"""Streams that are used in their own callbacks, and streams that nobody closes."""
 
 import asyncio
 import gc
@@ -25,13 +25,13 @@ SLOW = np.full(4, fake_server.SLEEP_X, np.float32)  # answered after 2 s
 
 
 class Outcome:
-    """What a callback has found."""
+    """What a callback has recorded."""
 
     def __init__(self):
         self._done, self.value = threading.Event(), None
 
     def of(self, function):
-        """A callback that notes what the function returns or raises."""
+        """A callback that records what the function returns or raises."""
 
         def call(future):
             try:
@@ -146,7 +146,7 @@ def test_a_client_closed_while_its_stream_waits_to_be_opened_again():
 
 
 def comes(condition, seconds=20):
-    """Whether it is true within some time; garbage is collected meanwhile."""
+    """Whether it becomes true within some time; garbage is collected meanwhile."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         gc.collect()
@@ -157,7 +157,7 @@ def comes(condition, seconds=20):
 
 
 def threads_end(most):
-    """Whether there are no more threads than that within some time."""
+    """Whether the number of threads falls to this within some time."""
     return comes(lambda: threading.active_count() <= most)
 
 
@@ -167,7 +167,7 @@ def test_streams_that_nobody_closes_end(elsewhere):
         for _ in range(10):
             assert client.stream().quantize(X, 1.0).result(20).y.size == 4
         client.stream()
-        assert threads_end(before + 1)  # gRPC's of the client
+        assert threads_end(before + 1)  # those of gRPC for the client
 
 
 def test_answers_of_a_stream_that_nobody_holds_come(client):

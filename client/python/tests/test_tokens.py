@@ -1,4 +1,4 @@
-"""Bearer tokens: where a client has them from, whom it tells them, and what a quantd with --auth_token_file says."""
+"""Bearer tokens: where a client finds them, to whom it sends them, and the errors of a quantd with --auth_token_file."""
 
 import os
 import re
@@ -44,7 +44,7 @@ def mine(tmp_path):
     return tmp_path / "mine"
 
 
-# ---- What is sent, seen by a server that writes it down
+# ---- What is sent, recorded by a server
 
 
 class Hearing(RawServer):
@@ -101,7 +101,7 @@ def test_the_next_call_has_the_token_of_the_file_that_was_replaced(kind, mine):
         write(mine, "new-token")
         client.quantize()
         client.stream()
-        with open(mine, "w") as file:  # in place, and of another length
+        with open(mine, "w") as file:  # in place, with another length
             file.write("in-place-token")
         client.quantize()
         assert [one for one, in server.heard] == [
@@ -147,7 +147,7 @@ def test_files_without_a_token(kind, mine):
         assert text.strip("# \n") == "" or text not in str(caught.value)
 
 
-# ---- To whom
+# ---- Where it is sent
 
 
 @BOTH
@@ -177,7 +177,7 @@ def test_a_token_in_clear_to_this_machine(kind, address, mine):
 
 @BOTH
 def test_a_proxy_does_not_see_it(kind, mine, monkeypatch):
-    """Plain text to this machine, which a proxy elsewhere would read."""
+    """Plain text to this machine, where a remote proxy would read it."""
     with socket.create_server(("127.0.0.1", 0)) as proxy, Hearing() as server:
         for name in ("http_proxy", "https_proxy", "grpc_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
@@ -191,7 +191,7 @@ def test_a_proxy_does_not_see_it(kind, mine, monkeypatch):
         assert server.heard == [["Bearer token"]]
 
 
-# ---- A server that wants tokens; whom it lets call, tests/e2e/test_tokens.py says
+# ---- A server that requires tokens; tests/e2e/test_tokens.py tests which ones it accepts
 
 
 class Wanting:
@@ -224,7 +224,7 @@ def start(tmp_path_factory):
 
 @BOTH
 def test_every_call_has_the_token(kind, start, mine):
-    """Those that send pieces, too; health asks without one."""
+    """Also with pieces; health needs no token."""
     server = start("--max_message_bytes=1048576")
     for address in (server.address, server.unix):
         with kind(address, auth_token_file=write(mine, "good-token")) as client:

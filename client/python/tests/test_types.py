@@ -118,7 +118,7 @@ def test_python_numbers_take_the_default_type():
 
 @pytest.mark.parametrize("kind", list(DataType), ids=lambda t: t.name)
 def test_what_has_a_dtype_decides(kind):
-    """numpy's scalars as arrays of no dimensions, and lists of them as arrays of one, whatever would be taken without."""
+    """A numpy scalar decides like a 0-D array, and a list of them like a 1-D array, whatever the default type is."""
     scalar = np.zeros((), kind.dtype)[()]
     for default in (DataType.FLOAT, DataType.UINT8, DataType.INT4):
         assert as_array(scalar, "zero_point", default).dtype == kind.dtype
@@ -128,7 +128,7 @@ def test_what_has_a_dtype_decides(kind):
 
 
 def test_a_dtype_within_a_list_decides():
-    """Python's numbers beside it take its type."""
+    """Python's numbers get the type of the others."""
     mixed = as_array([np.int8(3), 4], "zero_point", DataType.UINT8)
     assert mixed.dtype == np.int8 and mixed.tolist() == [3, 4]
     assert as_array([np.float16(0.5), 0.25], "scale", DataType.FLOAT).dtype == np.float16
@@ -152,7 +152,7 @@ def test_a_dtype_within_a_list_decides():
 
 
 def test_what_looks_like_a_number_and_is_none_is_refused():
-    """numpy would take True for 1, drop an imaginary part with a warning, and read what is under a mask."""
+    """numpy would accept True as 1, drop an imaginary part with a warning, and read masked values."""
     for values in ([True, 2.0], [[1], [False]], [True]):
         with pytest.raises(TypeError, match="x: True and False are not numbers"):
             as_array(values, "x", DataType.FLOAT)

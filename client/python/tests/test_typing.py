@@ -1,4 +1,4 @@
-"""Types as a checker sees them: all of the package's are known, a misspelt argument is an error, and so is a name that no call takes."""
+"""Types as a checker sees them: all types of the package are known; misspelt arguments and unknown names are errors."""
 
 import inspect
 import json
@@ -23,7 +23,7 @@ X = np.ones((2, 32), np.float32)
 
 
 def pyright(folder, *arguments):
-    """What it says of this interpreter's packages, from a folder without settings."""
+    """Its output about this interpreter's packages, from a folder without settings."""
     if not PYRIGHT.exists():
         pytest.skip("./tests/run.sh python installs pyright")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -76,7 +76,7 @@ def test_names_of_types_are_those_that_calls_take(small):
 
 
 def _names(alias):
-    """Those within Literals, of which there may be a Union."""
+    """The names within Literals, which may be in a Union."""
     return {alias} if isinstance(alias, str) else {name for part in get_args(alias) for name in _names(part)}
 
 

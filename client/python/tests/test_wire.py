@@ -1,4 +1,5 @@
-"""The wire path: the same bytes' meaning as the generated code, one copy there and none back, anything refused that is none."""
+"""Our own encoding: the same meaning as in the generated code, one copy on the way out and none back, and every invalid answer is
+refused."""
 
 import os
 import subprocess
@@ -37,7 +38,7 @@ def test_requests_are_what_the_generated_code_makes_of_them(kind, shape):
     assert request.encode() == request.encode()
     item = messages.StreamRequest.FromString(request.encode_item(300))
     assert (item.id, item.dequantize) == (300, expected)
-    assert request.encode().count(pack(x)) == 1 or x.nbytes < 16  # raw_data is there once
+    assert request.encode().count(pack(x)) == 1 or x.nbytes < 16  # raw_data occurs once
 
 
 @pytest.mark.parametrize("layout", [lambda a: a.T, lambda a: a[::-1], lambda a: a[:, ::3], np.asfortranarray,
@@ -84,7 +85,7 @@ def test_a_few_scales_do_not_keep_a_tensor_alive():
 
 
 def parsed(data):
-    """What the generated code makes of an answer; None when it is none."""
+    """The generated code's reading of an answer; None if it is invalid."""
     try:
         message = messages.QuantizeResponse.FromString(data)
     except Exception:
@@ -129,7 +130,7 @@ def test_protobuf_has_the_last_word():
         for message in (y, b"\x12\x00" + y, y + b"\x12\x00", y + y, y + b"\x0a\x02" + kind, b"\xfa\x7f\x03abc" + y, y[:-1], y + b"\x0a"):
             expected = parsed(message)
             if expected is not None and (expected[0] not in list(DataType) or np.prod(expected[1]) != len(expected[2])):
-                expected = None  # an answer that is none for what is in it
+                expected = None  # an answer whose contents do not fit
             assert ours(message) == expected, name
             seen += expected is not None
     assert seen > 20
@@ -149,7 +150,7 @@ def test_truncated_and_random_answers_are_refused_not_believed():
         assert (ours(bytes(broken)) is None) == (ours(bytes(broken)) is None)
     for _ in range(200):
         ours(rng.integers(0, 256, 20000).astype(np.uint8).tobytes())
-    ours(b"\x08\x01" * 5_000_000)  # millions of fields are read by code in C, or this takes minutes
+    ours(b"\x08\x01" * 5_000_000)  # C code must read the millions of fields, or this takes minutes
 
 
 def test_lengths_that_are_negative_or_overflow():

@@ -15,7 +15,7 @@ x = np.ones((2, 3), np.float32)
 
 
 class OfTorch:
-    """What torch.Tensor has, in torch's words."""
+    """The attributes of torch.Tensor, as torch declares them."""
 
     def __array__(self, dtype=None): ...  # type: ignore[no-untyped-def]
     def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None): ...  # type: ignore[no-untyped-def]

@@ -16,7 +16,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Of "", the address of QUANTD_ADDRESS, else this machine's.
+    /// The target of an address; for "", of QUANTD_ADDRESS, or else of this machine.
     pub(crate) fn parse(address: &str) -> Result<Target, Error> {
         let variable = std::env::var("QUANTD_ADDRESS").unwrap_or_default();
         let address = if address.is_empty() { variable.as_str() } else { address }.trim();
@@ -41,7 +41,7 @@ impl Target {
         Ok(Target::Host(with_port(address, address)?))
     }
 
-    /// Whether it is this machine itself, so that nobody else can listen.
+    /// Whether it is this machine itself, where nobody else can listen.
     pub(crate) fn is_local(&self) -> bool {
         match self {
             Target::Unix(_) => true,
@@ -73,11 +73,11 @@ fn with_port(host: &str, address: &str) -> Result<String, Error> {
     Ok(format!("{name}:{}", checked(port, address)?))
 }
 
-/// A port that exists, the usual one where there is none.
+/// A port that can exist; the usual one if none is given.
 fn checked<'a>(port: &'a str, address: &str) -> Result<&'a str, Error> {
     match port {
         "" => Ok(DEFAULT_PORT),
-        // parse() alone takes "+1".
+        // parse() alone accepts "+1".
         _ if port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|number| number > 0) => Ok(port),
         _ => Err(Error::invalid(format!("address {address}: port {port:?} must be a number from 1 to 65535"))),
     }

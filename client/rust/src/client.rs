@@ -28,15 +28,15 @@ pub struct Client {
 
 impl Client {
     /// A client of host:port, host (port 50051), unix:/path.sock or dns:///host:port (all servers of the name, those with
-    /// the fewest calls first); of "", that of QUANTD_ADDRESS, else 127.0.0.1:50051. It does not wait for the server:
-    /// what is wrong with it, the first call says.
+    /// the fewest calls first); for "", of QUANTD_ADDRESS or else 127.0.0.1:50051. It does not wait for the server: the
+    /// first call reports what is wrong with it.
     ///
-    /// TLS and token: the files that the environment names, see [`Credentials`]. In a tokio runtime.
+    /// TLS and token: the files that the environment names, see [`Credentials`]. Call it in a tokio runtime.
     pub async fn connect(address: &str) -> Result<Client, Error> {
         Client::connect_with(address, &Credentials::from_environment()).await
     }
 
-    /// The same, with these files and no others.
+    /// The same, with exactly these files.
     pub async fn connect_with(address: &str, credentials: &Credentials) -> Result<Client, Error> {
         let target = Target::parse(address)?;
         let tls = credentials.tls()?;
@@ -49,37 +49,37 @@ impl Client {
         Ok(Client::with_stub(stub))
     }
 
-    /// A client of a stub that is made by hand.
+    /// A client over a given stub.
     pub fn with_stub(stub: Stub) -> Client {
         Client { stub, timeout: None }
     }
 
-    /// The same connection; each call, with all its tries, takes so long at most, and is then DEADLINE_EXCEEDED.
+    /// The same connection; each call, including its retries, takes at most this long, and then ends with DEADLINE_EXCEEDED.
     pub fn with_timeout(&self, timeout: Duration) -> Client {
         Client { stub: self.stub.clone(), timeout: Some(timeout) }
     }
 
-    /// The generated stub, for metadata and whatever else is not here. No retries there.
+    /// The generated stub, for metadata and everything that has no method here. It does not retry.
     pub fn stub(&self) -> Stub {
         self.stub.clone()
     }
 
-    /// y of x, scale and zero point.
+    /// Computes y from x, scale and zero point.
     pub async fn quantize(&self, request: v1::QuantizeRequest) -> Result<v1::QuantizeResponse, Error> {
         self.call(request, |mut stub, request| async move { stub.quantize(request).await }).await
     }
 
-    /// The way back.
+    /// The inverse of quantize.
     pub async fn dequantize(&self, request: v1::DequantizeRequest) -> Result<v1::DequantizeResponse, Error> {
         self.call(request, |mut stub, request| async move { stub.dequantize(request).await }).await
     }
 
-    /// Finds scale and zero point in the data.
+    /// Finds scale and zero point in the data, then quantizes.
     pub async fn dynamic_quantize(&self, request: v1::DynamicQuantizeRequest) -> Result<v1::DynamicQuantizeResponse, Error> {
         self.call(request, |mut stub, request| async move { stub.dynamic_quantize(request).await }).await
     }
 
-    /// Codes of embeddings, as vector databases store them.
+    /// Encodes embeddings in the formats of vector databases.
     pub async fn quantize_embeddings(
         &self,
         request: v1::QuantizeEmbeddingsRequest,
@@ -87,13 +87,13 @@ impl Client {
         self.call(request, |mut stub, request| async move { stub.quantize_embeddings(request).await }).await
     }
 
-    /// Version, instruction set, limits.
+    /// The server's version, instruction set and limits.
     pub async fn server_info(&self) -> Result<v1::GetServerInfoResponse, Error> {
         self.call(v1::GetServerInfoRequest {}, |mut stub, request| async move { stub.get_server_info(request).await }).await
     }
 
-    /// Any mix of these four. Answers come in any order and carry their request's id; an item that fails does so alone, and
-    /// becomes an [`Error`]. Not retried, and the timeout is for the first answer's headers only.
+    /// Any mix of these four. Answers arrive in any order with their request's id; an item that fails does not affect others, and
+    /// becomes an [`Error`]. Not retried, and the timeout is only for the first answer's headers.
     pub async fn stream(
         &self,
         requests: impl Stream<Item = v1::StreamRequest> + Send + 'static,
@@ -109,7 +109,7 @@ impl Client {
         }
     }
 
-    /// Tensor bytes are shared by the copies of a message, so that a try costs none.
+    /// Copies of a message share the tensors' bytes, so an attempt copies none.
     async fn call<Q: Clone, A, F>(&self, message: Q, send: impl Fn(Stub, Request<Q>) -> F) -> Result<A, Error>
     where
         F: Future<Output = Result<Response<A>, Status>>,
@@ -121,7 +121,7 @@ impl Client {
             let answer = match deadline {
                 None => send(self.stub.clone(), request).await,
                 Some((timeout, end)) => {
-                    // The server is told, so that it does not work for nobody; who answers first is no matter.
+                    // The server is told, so that it does not compute for nobody; the attempts may end in any order.
                     request.set_timeout(end.saturating_duration_since(Instant::now()));
                     match tokio::time::timeout_at(end, send(self.stub.clone(), request)).await {
                         Ok(Err(status)) if Instant::now() >= end && status.code() == Code::Cancelled => {

@@ -14,7 +14,7 @@ use tower::discover::Change;
 use crate::address::Target;
 use crate::Error;
 
-/// How often the servers of a name are looked up.
+/// How often the servers of a name are looked up again.
 const LOOK_UP_EVERY: Duration = Duration::from_secs(30);
 
 /// Does not wait for a connection; only a name of several servers is looked up.
@@ -22,7 +22,7 @@ pub(crate) async fn channel(target: &Target, tls: Option<ClientTlsConfig>) -> Re
     match target {
         Target::Unix(path) => {
             let path = path.clone();
-            // No host: servers and proxies take "localhost" for it.
+            // No host: servers and proxies expect "localhost" then.
             let connector = tower::service_fn(move |_: Uri| {
                 let path = path.clone();
                 async move { UnixStream::connect(path).await.map(TokioIo::new) }
@@ -33,7 +33,7 @@ pub(crate) async fn channel(target: &Target, tls: Option<ClientTlsConfig>) -> Re
         Target::Dns(name) => {
             let servers = look_up(name).await.map_err(|error| Error::new(Code::Unavailable, format!("{name}: {error}")))?;
             let (channel, changes) = Channel::balance_channel(servers.len().max(16));
-            // Once here, so that what is wrong with the name or the certificates is known now.
+            // Once here, so that errors of the name or the certificates are known now.
             endpoint_at(name, servers.iter().next(), tls.as_ref())?;
             tokio::spawn(follow(name.clone(), servers, tls, changes));
             Ok(channel)
@@ -50,7 +50,7 @@ fn endpoint(authority: &str, tls: Option<ClientTlsConfig>) -> Result<Endpoint, E
     let endpoint = Endpoint::from_shared(format!("{scheme}://{authority}"))
         .map_err(|error| explain(&error))?
         .connect_timeout(Duration::from_secs(20))
-        // Only while a call is in flight: else a server that was cut off is noticed when TCP gives up, after minutes.
+        // Only while a call is in flight: otherwise a lost server is noticed only when TCP gives up, after minutes.
         .http2_keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(10));
     match tls {
@@ -73,7 +73,7 @@ async fn look_up(name: &str) -> std::io::Result<HashSet<SocketAddr>> {
     Ok(tokio::net::lookup_host(name).await?.collect())
 }
 
-/// Tells the channel which servers there are until it is gone. A name that can't be looked up for a while changes nothing.
+/// Tells the channel about the servers until it is gone. If a name cannot be looked up for a while, nothing changes.
 async fn follow(
     name: String,
     mut servers: HashSet<SocketAddr>,

@@ -1,4 +1,4 @@
-//! TLS and token, of files.
+//! TLS and token from files.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -11,16 +11,16 @@ use tonic::{Request, Status};
 
 use crate::Error;
 
-/// Files that say who the client trusts and who it is. None at all: plain text, without a token.
+/// Files that define whom the client trusts, and who it is. Without any: plain text, and no token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// PEM: the authority that signed the server's certificate.
     pub tls_ca: Option<PathBuf>,
-    /// PEM: this client's certificate, where the server wants one; goes with `tls_key`.
+    /// PEM: this client's certificate, if the server requires one; goes with `tls_key`.
     pub tls_cert: Option<PathBuf>,
     /// PEM: the key of `tls_cert`.
     pub tls_key: Option<PathBuf>,
-    /// The token that every call carries, over TLS, or to this machine only. Read again when it changes.
+    /// The token to send with every call, over TLS, or to this machine only. Read again when it changes.
     pub auth_token_file: Option<PathBuf>,
 }
 
@@ -36,7 +36,7 @@ impl Credentials {
         }
     }
 
-    /// None where no file asks for TLS.
+    /// None if no file asks for TLS.
     pub(crate) fn tls(&self) -> Result<Option<ClientTlsConfig>, Error> {
         if self.tls_ca.is_none() && self.tls_cert.is_none() && self.tls_key.is_none() {
             return Ok(None);
@@ -78,7 +78,7 @@ impl Credentials {
     }
 }
 
-/// `name` says which file of several it is.
+/// `name` tells which of the files it is.
 fn read_pem(name: &str, path: &Path) -> Result<Vec<u8>, Error> {
     let content =
         std::fs::read(path).map_err(|error| Error::invalid(format!("{name}: can't read {}: {error}", path.display())))?;
@@ -99,7 +99,7 @@ struct TokenFile {
     known: Mutex<Option<Known>>,
 }
 
-/// When the file was changed, its size, and what a call says.
+/// The time of the file's change, its size, and the header that calls carry.
 type Known = (SystemTime, u64, MetadataValue<Ascii>);
 
 impl Interceptor for Token {
@@ -113,7 +113,7 @@ impl Interceptor for Token {
 }
 
 impl TokenFile {
-    /// A file that is missing or has no token, perhaps because it is being replaced, leaves the token that was read last.
+    /// If the file is missing or has no token, perhaps because it is being replaced, the last token stays.
     fn read(&self) -> Result<MetadataValue<Ascii>, String> {
         let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         self.look(&mut known).or_else(|why| known.as_ref().map(|(_, _, value)| value.clone()).ok_or(why))

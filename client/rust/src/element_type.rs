@@ -1,4 +1,4 @@
-//! What the elements of a data type are.
+//! Describes the elements of data types.
 
 use crate::v1::DataType;
 
@@ -20,7 +20,7 @@ pub(crate) struct ElementType {
 }
 
 impl ElementType {
-    /// None for a type without elements. There is no default, so that a type that is missing here does not compile.
+    /// None for a type without elements. It has no default, so that a missing type does not compile.
     pub fn of(data_type: DataType) -> Option<ElementType> {
         use Kind::{FloatingPoint, SignedInteger, UnsignedInteger};
         let (bits, kind) = match data_type {
@@ -47,13 +47,13 @@ impl ElementType {
         Some(ElementType { bits, kind })
     }
 
-    /// The bytes of so many elements, of which the last one may have bits to spare; None beyond 2^64.
+    /// The number of bytes of this many elements; the last byte may have unused bits; None beyond 2^64.
     pub fn bytes(self, count: u64) -> Option<u64> {
         let bits = u64::from(self.bits);
         (count / 8).checked_mul(bits)?.checked_add((count % 8 * bits).div_ceil(8))
     }
 
-    /// The least and the greatest integer, or code, that an element of at most 8 bits holds.
+    /// The least and the greatest integer, or code, of an element of at most 8 bits.
     pub fn range(self) -> std::ops::RangeInclusive<i16> {
         match self.kind {
             Kind::SignedInteger => -(1 << (self.bits - 1))..=(1 << (self.bits - 1)) - 1,
@@ -61,9 +61,9 @@ impl ElementType {
         }
     }
 
-    /// Elements of at most 8 bits, packed; the bits that are left over are 0.
+    /// Packs elements of at most 8 bits; unused bits are 0.
     pub fn pack(self, codes: impl ExactSizeIterator<Item = u8>) -> Vec<u8> {
-        // As many bytes as elements at most, so that the size fits.
+        // At most as many bytes as elements, so the size fits.
         let mut data = vec![0u8; self.bytes(codes.len() as u64).unwrap_or_default() as usize];
         for (index, code) in codes.enumerate() {
             let (byte, shift) = self.place(index);
@@ -76,7 +76,7 @@ impl ElementType {
         data
     }
 
-    /// The opposite, an element in the lowest bits of each u8. REQUIRES: as many bytes as the elements take.
+    /// The opposite, with an element in the lowest bits of each u8. REQUIRES: as many bytes as the elements need.
     pub fn unpack(self, data: &[u8], count: usize) -> impl Iterator<Item = u8> + '_ {
         (0..count).map(move |index| {
             let (byte, shift) = self.place(index);
@@ -86,7 +86,7 @@ impl ElementType {
         })
     }
 
-    /// The byte in which an element begins, and the bit in there.
+    /// The byte in which an element begins, and the bit within it.
     fn place(self, index: usize) -> (usize, u32) {
         let bit = index as u64 * u64::from(self.bits);
         ((bit / 8) as usize, (bit % 8) as u32)
@@ -97,7 +97,7 @@ impl ElementType {
 mod tests {
     use super::*;
 
-    /// Every number that the contract has.
+    /// Every number in the contract.
     fn data_types() -> impl Iterator<Item = DataType> {
         (1..=255).filter_map(|number| DataType::try_from(number).ok())
     }
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(ElementType { bits: 16, kind: Kind::SignedInteger }.bytes(u64::MAX), None);
     }
 
-    /// Of every type, and of widths that none has yet: what is packed comes back, and no element touches another.
+    /// For every type, and for widths that no type has yet: what is packed can be unpacked, and no element changes another.
     #[test]
     fn elements_do_not_touch_their_neighbours() {
         for bits in 1..=8 {

@@ -18,9 +18,9 @@ pub struct Error {
     pub message: String,
     /// The fields of the request that are wrong, such as "scale".
     pub fields: Vec<v1::FieldViolation>,
-    /// A word for programs; empty when the error is not the server's.
+    /// A word for programs; empty if the error is not the server's.
     pub reason: String,
-    /// When to try again, where the server says so.
+    /// When to try again, if the server says so.
     pub retry_after: Option<Duration>,
 }
 
@@ -33,7 +33,7 @@ impl Error {
         Error::new(Code::InvalidArgument, message)
     }
 
-    /// Of a field of a message, such as a tensor's "shape".
+    /// An error about a field of a message, such as a tensor's "shape".
     pub(crate) fn invalid_field(field: &str, message: impl Into<String>) -> Error {
         let mut error = Error::invalid(message);
         error.fields = vec![v1::FieldViolation { field: field.into(), description: error.message.clone() }];
@@ -53,7 +53,7 @@ impl From<Status> for Error {
     fn from(status: Status) -> Error {
         let details = status.get_error_details();
         let mut error = Error::new(status.code(), status.message());
-        // A connection that breaks is, in gRPC, UNAVAILABLE; tonic has other names for some of its ends, and an empty text.
+        // A broken connection is UNAVAILABLE in gRPC; tonic reports some of its ends with other codes, and without a text.
         if let Some(cause) = status.source() {
             if matches!(error.code, Code::Unknown | Code::Internal | Code::Cancelled) {
                 error.code = Code::Unavailable;
@@ -79,7 +79,7 @@ impl From<Status> for Error {
     }
 }
 
-/// Of an item of a stream that failed.
+/// The error of an item of a stream that failed.
 impl From<v1::ItemError> for Error {
     fn from(item: v1::ItemError) -> Error {
         Error { fields: item.field_violations, ..Error::new(Code::from(item.code), item.message) }

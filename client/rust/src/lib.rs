@@ -1,14 +1,14 @@
 //! A client of quantd, which quantizes tensors bit-exact to the ONNX operators.
 //!
-//! [`Client::connect`] gives the generated client of [`v1`] with what a user wants set: messages of any size, retries, all
-//! servers of a name, keepalive, TLS and token. [`v1::Tensor::from_f32s`] and its like make tensors of slices,
-//! [`v1::Tensor::to_vec`] makes them slices again, [`Error`] says which field was wrong. All else is generated code.
+//! [`Client::connect`] returns the generated client of [`v1`] with the settings that users need: messages of any size, retries,
+//! all servers of a name, keepalive, TLS and token. [`v1::Tensor::from_f32s`] and similar functions make tensors of slices,
+//! [`v1::Tensor::to_vec`] makes vectors of them, [`Error`] tells which field was wrong. Everything else is generated code.
 //!
 //! ```no_run
 //! # async fn example(x: &[f32]) -> Result<(), quantd::Error> {
 //! use quantd::v1::{DataType, DynamicQuantizeRequest, Tensor};
 //!
-//! let client = quantd::Client::connect("").await?; // of QUANTD_ADDRESS, or 127.0.0.1:50051
+//! let client = quantd::Client::connect("").await?; // QUANTD_ADDRESS, or 127.0.0.1:50051
 //! let answer = client
 //!     .dynamic_quantize(DynamicQuantizeRequest {
 //!         x: Some(Tensor::from_f32s(x, &[1000, 768])),

@@ -1,4 +1,4 @@
-//! When a call is made again: as deploy/service_config.json says, which other languages hand to gRPC.
+//! When a call is retried: as in deploy/service_config.json, which other languages pass to gRPC.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -8,19 +8,19 @@ use tonic::Code;
 
 use crate::Error;
 
-/// Tries of a call in all, while it fails with UNAVAILABLE.
+/// All attempts of a call that fails with UNAVAILABLE.
 pub const MAX_ATTEMPTS: u32 = 5;
-/// The longest first wait, where the server does not say how long.
+/// The longest first wait, if the server does not give one.
 pub const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
-/// The longest wait, where the server does not say how long.
+/// The longest wait, if the server does not give one.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(1);
-/// How much longer each wait may be than the one before.
+/// The factor from one wait to the next.
 pub const BACKOFF_MULTIPLIER: u32 = 2;
 
-/// A server that wants more patience than this is as good as none.
+/// If a server asks for a longer wait than this, the call fails.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// How long to wait before try number `attempt` + 1; None where there is none.
+/// How long to wait before attempt number `attempt` + 1; None if there is none.
 pub(crate) fn wait_after(error: &Error, attempt: u32) -> Option<Duration> {
     if error.code != Code::Unavailable || attempt >= MAX_ATTEMPTS {
         return None;
@@ -29,7 +29,7 @@ pub(crate) fn wait_after(error: &Error, attempt: u32) -> Option<Duration> {
         return (asked <= LONGEST_WAIT).then_some(asked);
     }
     let longest = (INITIAL_BACKOFF * BACKOFF_MULTIPLIER.pow(attempt - 1)).min(MAX_BACKOFF);
-    // A number that differs from call to call, so that clients do not come back all at once.
+    // A number that differs from call to call, so that clients do not retry all at once.
     let random = RandomState::new().build_hasher().finish();
     Some(longest.mul_f64(random as f64 / u64::MAX as f64))
 }

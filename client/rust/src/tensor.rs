@@ -1,4 +1,4 @@
-//! Slices in, vectors out. Bytes are little endian on the wire and made so on every host.
+//! Slices in, vectors out. Bytes are little endian on the wire, on every host.
 
 use std::mem::{size_of, size_of_val};
 
@@ -11,17 +11,17 @@ use crate::Error;
 
 /// A Rust type whose values are elements of tensors.
 pub trait Element: Sized {
-    /// The type of a tensor that is made of these.
+    /// The type of a tensor with these elements.
     const DATA_TYPE: DataType;
 
     #[doc(hidden)]
     fn encode(values: &[Self]) -> Vec<u8>;
 
-    /// The types that decode, for errors.
+    /// The types that it can be decoded from, for errors.
     #[doc(hidden)]
     const TAKES: &'static str;
 
-    /// None where a tensor of this type has no such elements.
+    /// None if a tensor of this type has no such elements.
     #[doc(hidden)]
     fn decode(data_type: DataType, data: &[u8], count: usize) -> Option<Vec<Self>>;
 }
@@ -31,8 +31,8 @@ fn name(data_type: DataType) -> &'static str {
 }
 
 impl Tensor {
-    /// A tensor of a row-major slice and the length of each dimension, outermost first; none: 0-D, of one element. A shape that
-    /// does not go with the slice is the server's to refuse.
+    /// A tensor of a row-major slice and the length of each dimension, outermost first; without dimensions it is 0-D, with one
+    /// element. If the shape does not match the slice, the server refuses it.
     pub fn from_slice<T: Element>(values: &[T], shape: &[i64]) -> Tensor {
         Tensor::from_bytes(T::DATA_TYPE, T::encode(values), shape)
     }
@@ -67,8 +67,8 @@ impl Tensor {
         pack(DataType::Uint2, values, shape)
     }
 
-    /// Packs the codes of a floating-point type of at most 8 bits (FLOAT8E4M3FN, FLOAT6E2M3, FLOAT4E2M1 and their like), one per
-    /// element of the slice, as `to_vec::<u8>()` returns them. A code is the bits of an element, not its value.
+    /// Packs the codes of a floating-point type of at most 8 bits (such as FLOAT8E4M3FN, FLOAT6E2M3, FLOAT4E2M1), one per element
+    /// of the slice, as `to_vec::<u8>()` returns them. A code is the bits of an element, not its value.
     pub fn from_codes(data_type: DataType, codes: &[u8], shape: &[i64]) -> Result<Tensor, Error> {
         match ElementType::of(data_type) {
             Some(ElementType { bits: ..=8, kind: Kind::FloatingPoint }) => pack(data_type, codes, shape),
@@ -82,16 +82,16 @@ impl Tensor {
         }
     }
 
-    /// The packed bytes, which must be as many as type and shape say. They are not copied: clones share them.
+    /// The packed bytes; an error if type and shape need another number. They are not copied: clones share them.
     pub fn to_bytes(&self) -> Result<Bytes, Error> {
         let (data, _) = self.raw()?;
         Ok(data)
     }
 
-    /// The elements, row-major: f32 of FLOAT, FLOAT16 and BFLOAT16; i8 also of INT4 and INT2, one per element; u8 also of UINT4
-    /// and UINT2, and the codes of FLOAT8, FLOAT6 and FLOAT4; u16 also the bits of FLOAT16 and BFLOAT16; i16; i32.
+    /// The elements, row-major: f32 for FLOAT, FLOAT16 and BFLOAT16; i8 also for INT4 and INT2, one per element; u8 also for UINT4
+    /// and UINT2, and for the codes of FLOAT8, FLOAT6 and FLOAT4; u16 also for the bits of FLOAT16 and BFLOAT16; i16; i32.
     ///
-    /// An error for another type, for bytes that are not as many as type and shape say, and for tensors in values or in
+    /// An error for other types, for a number of bytes that does not match type and shape, and for tensors in values or in
     /// shared memory.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
         let (data, count) = self.raw()?;
@@ -124,7 +124,7 @@ impl Tensor {
             lengths.iter().try_fold(1u64, |product, &length| product.checked_mul(length))
         };
         let wanted = count.and_then(|count| element.bytes(count));
-        // Where usize has 32 bits, a packed tensor may have more elements than a slice.
+        // If usize has 32 bits, a packed tensor may have more elements than a slice.
         match (count.and_then(|count| usize::try_from(count).ok()), wanted) {
             (Some(count), Some(wanted)) if wanted == data.len() as u64 => Ok((data, count)),
             _ => {
@@ -165,7 +165,7 @@ macro_rules! little_endian {
     };
 }
 
-/// Elements of as many bytes as T has.
+/// Elements that have as many bytes as T.
 macro_rules! of_bytes {
     ($type:ty, $data:expr) => {
         $data.chunks_exact(size_of::<$type>()).map(|bytes| <$type>::from_le_bytes(bytes.try_into().unwrap_or_default()))
@@ -236,7 +236,7 @@ impl Element for i8 {
         match ElementType::of(data_type)? {
             element @ ElementType { bits: ..=8, kind: Kind::SignedInteger } => {
                 let up = 8 - element.bits;
-                // To the highest bit and back, which repeats the sign.
+                // Shifting to the highest bit and back repeats the sign.
                 Some(element.unpack(data, count).map(|code| (code << up) as i8 >> up).collect())
             }
             _ => None,

@@ -1,6 +1,6 @@
 // Uses an installed quantd::client from C++17:  consumer [ADDRESS]
-// With an address it quantizes and comes back; without, the error of a server that is not there is
-// right.
+// With an address it quantizes a tensor and dequantizes it; without, there is no server, and the
+// right result is an error.
 #include <cstdio>
 #include <future>
 #include <optional>

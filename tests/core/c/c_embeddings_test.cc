@@ -17,7 +17,7 @@
 namespace quantd {
 namespace {
 
-// Right and wrong requests alike: fields that do not go together are random, too.
+// Right and wrong requests: whether fields go together is random, too.
 void QuantizeEmbeddingsOnce(Random& random) {
   constexpr DataType kInputs[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16};
   constexpr DataType kOutputs[] = {DataType::kUnspecified, DataType::kUint8, DataType::kInt8};
@@ -92,7 +92,7 @@ void QuantizeEmbeddingsOnce(Random& random) {
     EXPECT_EQ(c_report.saturated_elements, report.saturated_elements);
     EXPECT_EQ(c_report.non_finite_elements, report.non_finite_elements);
   }
-  // A byte less than the codes need.
+  // One byte fewer than the codes need.
   if (got.empty()) return;
   --call.y_size;
   EXPECT_EQ(quantd_quantize_embeddings(&call, &error), QUANTD_INVALID_ARGUMENT);

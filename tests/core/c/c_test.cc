@@ -41,7 +41,7 @@ quantd_parameters ParametersOf(int32_t operation, const OwnedTensor& x, DataType
   return parameters;
 }
 
-// What a plan made of `parameters`, once the caller's scales are gone, does to x.
+// The result of a plan made of `parameters`, run when the caller's scales are gone.
 struct Answer {
   int32_t code = QUANTD_INTERNAL;
   std::string field, message;
@@ -160,7 +160,7 @@ void QuantizeOnce(Random& random) {
   std::vector<uint8_t> y(plan->output_bytes);
   QuantizationError error;
   ASSERT_TRUE(Quantize(*plan, wanted.x.bytes, One(), Never, absl::MakeSpan(y), &error).ok());
-  // A plan keeps nothing of what it was made from.
+  // A plan keeps no pointer to what it was made from.
   std::fill(scale.bytes.begin(), scale.bytes.end(), 0xFF);
   if (zero_point.has_value()) std::fill(zero_point->bytes.begin(), zero_point->bytes.end(), 0xFF);
   RunPlan(c_plan.get(), wanted.report_error, static_cast<int>(random.Below(4)), x, answer);
@@ -257,7 +257,7 @@ TEST_F(CTest, GivesWhatTheCoreGives) {
   }
 }
 
-// One plan, run by many threads at once over tensors that take all threads of the pool.
+// One plan, which many threads run at once over tensors that need all threads of the pool.
 TEST_F(CTest, OnePlanServesManyThreads) {
   const Shape shape = {1024, 1024};
   Random random(seed_);
@@ -312,15 +312,15 @@ TEST_F(CTest, TheFlagEndsACallThatRuns) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     cancelled = 1;
   });
-  // Some call is the one during which the flag is set, or the one after it.
+  // The flag is set during one of these calls or before it; that one must fail.
   int32_t code = QUANTD_OK;
   while (code == QUANTD_OK) code = quantd_plan_run(plan.get(), &call, nullptr);
   canceller.join();
   EXPECT_EQ(code, QUANTD_CANCELLED);
 }
 
-// A child has none of the threads that oneTBB thinks it has. Neither a ThreadSanitizer nor the
-// emulator in which tests for arm64 run is made for that.
+// A forked child has none of the threads that oneTBB believes it has. Neither ThreadSanitizer nor
+// the emulator in which tests for arm64 run can handle that.
 #if !defined(__SANITIZE_THREAD__) && !defined(__aarch64__)
 TEST_F(CTest, AForkedChildGoesOn) {
   const OwnedTensor x(DataType::kFloat, {4, 1 << 20});

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# consumer.sh INSTALLED SOURCES BUILD: compiles C programs against an installed libquantd_core.so with pkg-config and nothing
-# else, runs them, and looks at what the library shows. The folder is moved first: an installation must not know its place.
+# consumer.sh INSTALLED SOURCES BUILD: compiles C programs against an installed libquantd_core.so, with nothing but pkg-config,
+# runs them, and checks the library's symbols. The folder is moved first: an installation must not depend on its place.
 set -euo pipefail
 
 installed=$1 sources=$2 build=$3
@@ -34,7 +34,7 @@ bits: 167 0 127 128
 ranges: 254 0 191 63 127 254 254 254 0 0 254 254 254 254 254 254 254 254
 TEXT
 
-# Exactly the functions that the header declares, and nothing of C++.
+# Exactly the functions that the header declares, and no symbol of C++.
 diff <(grep -oE 'quantd_[a-z_]+\(' "$sources/core/c/include/quantd/core.h" | tr -d '(' | grep -vE 'sizeof' | sort -u) \
   <(nm -D --defined-only "$libraries/libquantd_core.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u)
 [[ $(readelf -d "$libraries/libquantd_core.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p') == libquantd_core.so.0 ]]

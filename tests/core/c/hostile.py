@@ -1,6 +1,6 @@
-"""hostile.py LIBRARY: calls libquantd_core.so as another language would, with every argument wrong in turn.
+"""hostile.py LIBRARY: calls libquantd_core.so as another language would, with each argument wrong in turn.
 
-Nothing may crash or hang: whatever is wrong is an error that names it. Pointers are valid or NULL, as C cannot check others.
+Nothing may crash or hang: every mistake is an error that names it. Pointers are valid or NULL, because C cannot check others.
 Python's standard library only. A random failure prints its seed; QUANTD_TEST_SEED repeats it.
 """
 
@@ -16,7 +16,7 @@ LIBRARY = c.CDLL(sys.argv.pop(1))
 QUANTIZE, DEQUANTIZE, DYNAMIC = 1, 2, 3
 FLOAT, UINT8, INT8, INT4, FLOAT8E4M3FN, FLOAT4E2M1 = 1, 2, 3, 22, 17, 23
 OK, CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED = 0, 1, 3, 8
-# Types that have FLOAT's place in a tensor, wrong or right, and numbers at the edges.
+# Types that stand in place of FLOAT in a tensor, wrong or right, and numbers at the edges.
 NUMBERS = [0, 1, 2, 3, 16, 17, 22, 23, 24, 26, 27, 64, 65, -1, -2, 2**31 - 1, -(2**31)]
 LONG_NUMBERS = [*NUMBERS, 2**62 - 1, 2**62, 2**63 - 1, -(2**63)]
 
@@ -78,7 +78,7 @@ def pointer(array):
 
 
 class Job:
-    """A right request and its memory, for somebody to spoil."""
+    """A valid request and its memory, which a test then spoils."""
 
     def __init__(self, operation, report=False):
         self.keep = []
@@ -110,7 +110,7 @@ class Job:
         return code, plan
 
     def call(self, plan):
-        """A right call for a plan, with memory for it."""
+        """A valid call for a plan, with memory for it."""
         info = sized(Info)
         assert LIBRARY.quantd_plan_describe(plan, c.byref(info), None) == OK
         call = sized(Call)
@@ -174,7 +174,7 @@ class Hostile(unittest.TestCase):
             job.parameters.struct_size = size
             self.wrong(job.run(), "struct_size", size, c.sizeof(Parameters))
             self.wrong(Job(DYNAMIC).run(lambda call: setattr(call, "struct_size", size % 64)), "struct_size")
-        # One that a later library knows more of: refused only if it says more.
+        # A struct of a later library is refused only if its additional fields are set.
         for last, code in ((0, OK), (1, INVALID_ARGUMENT)):
             job, plan = Job(DYNAMIC), c.c_void_p()
             job.parameters.struct_size += 8
@@ -210,7 +210,7 @@ class Hostile(unittest.TestCase):
                 answer = Job(DYNAMIC).run(spoil)
                 self.assertEqual(answer[0], INVALID_ARGUMENT)
                 self.assertIn("overlaps", answer[2])
-        # Neighbours are none.
+        # Neighbours do not overlap.
         memory = (c.c_uint8 * (6 * 32 * 5))()
 
         def beside(call):
@@ -233,7 +233,7 @@ class Hostile(unittest.TestCase):
         job = Job(DYNAMIC)
         job.parameters.x_shape = None
         self.wrong(job.run(), "x_shape", "NULL", 2)
-        # Many scales are claimed by few bytes.
+        # Few bytes claim many scales.
         job = Job(DYNAMIC)
         job.parameters.x_shape = pointer(job.hold(shape_of(2**40, 0)))
         self.wrong(job.run(), "x", 65536)
@@ -362,7 +362,7 @@ class Hostile(unittest.TestCase):
         self.assertGreater(min(codes.get(OK, 0), codes.get(INVALID_ARGUMENT, 0)), 200, codes)  # some 500 are right
 
     def test_many_threads(self):
-        """Plans made, run and freed by threads that take no notice of each other, wrong ones between."""
+        """Plans are made, run and freed by threads independently of each other, wrong ones among them."""
         answers, wrong = [], []
 
         def work(index):

@@ -1,4 +1,4 @@
-"""hostile_embeddings.py LIBRARY: as hostile.py, quantd_quantize_embeddings with random fields wrong.
+"""hostile_embeddings.py LIBRARY: like hostile.py, for quantd_quantize_embeddings with random wrong fields.
 
 A failure prints its seed; QUANTD_TEST_SEED repeats it.
 """
@@ -48,7 +48,7 @@ class Hostile(unittest.TestCase):
                 setattr(call, rng.choice(("x_size", "y_size")), rng.choice((0, 1, 11, 95, 2**63, 2**64 - 1)))
             if rng.random() < 0.1:
                 ranges.size, ranges.data_type = rng.choice((0, 128, 256, 2**64 - 1)), rng.choice(NUMBERS)
-            if call.x_rank > 2:  # no more lengths are there
+            if call.x_rank > 2:  # shapes have no more lengths
                 call.x_rank = rng.choice((65, 2**31 - 1))
             code = LIBRARY.quantd_quantize_embeddings(c.byref(call), c.byref(error))
             self.assertIn(code, (OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED), f"seed {seed}: {error.message}")

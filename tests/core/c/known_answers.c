@@ -1,5 +1,5 @@
-/* Known answers from an installed libquantd_core.so, and what it says to wrong calls. Exits 0 when all
- * are right. C99 and no header of C++. */
+/* Known results of an installed libquantd_core.so, and its errors for wrong calls. Exits with 0 if all
+ * are right. C99, without any header of C++. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

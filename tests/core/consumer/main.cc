@@ -1,4 +1,4 @@
-// Quantizes three floats with an installed quantd::core; exits 0 when the answer is right.
+// Quantizes three floats with an installed quantd::core; exits with 0 if the result is right.
 #include <bit>
 #include <cstdio>
 #include <cstring>

@@ -1,4 +1,4 @@
-// The steps of README.md with gRPC's library for Java: java Steps.java PORT CA|- CASE. Ends with an exception when one is not so.
+// The cases of README.md with gRPC's library for Java: java Steps.java PORT CA|- CASE. Ends with an exception if something is wrong.
 
 import com.google.common.io.ByteStreams;
 import io.grpc.CallOptions;
@@ -102,7 +102,7 @@ public final class Steps {
     switch (args[2]) {
       case "deadline" -> {
         long began = System.nanoTime();
-        // The first call of a channel waits for its connection, and for the classes.
+        // The first call of a channel also waits for its connection, and for classes to load.
         call(channel, CHECK, new byte[0]);
         Iterator<byte[]> watch = ClientCalls.blockingServerStreamingCall(channel, WATCH, soon(300), new byte[0]);
         watch.next();
@@ -121,7 +121,7 @@ public final class Steps {
         call(channel, CHECK, new byte[0]);
       }
       case "unicode_status" -> {
-        // A FLOAT of 4 bytes.
+        // A FLOAT tensor of 4 bytes.
         byte[] place = field(6, field(1, NAME.getBytes(StandardCharsets.UTF_8)), new byte[] {0x18, 4});
         byte[] request = field(1, new byte[] {8, 1}, place);
         String text = fails(() -> call(channel, QUANTIZE, request), Status.Code.INVALID_ARGUMENT);
@@ -138,7 +138,7 @@ public final class Steps {
         }
       }
       case "concurrent_large_unary" -> {
-        // Of the interop server: 271,828 bytes are answered with 314,159.
+        // For the interop server: 271,828 bytes get 314,159 in return.
         byte[] head = {
             0x10, (byte) 0xaf, (byte) 0x96, 0x13, 0x1a, (byte) 0xd8, (byte) 0xcb, 0x10, 0x12, (byte) 0xd4, (byte) 0xcb, 0x10};
         var request = new ByteArrayOutputStream();

@@ -1,5 +1,5 @@
-// The steps of README.md with gRPC's library for C++: steps PORT CA|- CASE. Ends with a line when
-// one is not so.
+// The cases of README.md with gRPC's library for C++: steps PORT CA|- CASE. Prints a line and fails
+// if something is wrong.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
@@ -58,7 +58,7 @@ struct Unary {
   }
 };
 
-// What is next in the queue; whether it went well.
+// Waits for the next event in the queue. Returns whether it is a success.
 bool Next(grpc::CompletionQueue& queue) {
   void* tag = nullptr;
   bool ok = false;
@@ -81,7 +81,7 @@ void Check(const std::shared_ptr<grpc::Channel>& channel) {
   Require(status.ok(), status.error_message());
 }
 
-// A Watch of which one message is read, and that ends with this code.
+// A Watch: reads one message of it, and expects that it ends with this code.
 void Watch(const std::shared_ptr<grpc::Channel>& channel, bool cancel, grpc::StatusCode code) {
   grpc::GenericStub stub(channel);
   grpc::CompletionQueue queue;
@@ -109,7 +109,7 @@ std::string Field(int number, const std::string& payload) {
           payload};
 }
 
-// Of the interop server: 271,828 bytes are answered with 314,159.
+// For the interop server: 271,828 bytes get 314,159 in return.
 void ConcurrentLargeUnary(const std::shared_ptr<grpc::Channel>& channel) {
   std::string request("\x10\xaf\x96\x13\x1a\xd8\xcb\x10\x12\xd4\xcb\x10", 12);
   request.append(271'828, '\0');
@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
     Watch(channel, true, grpc::StatusCode::CANCELLED);
     Check(channel);
   } else if (step == "unicode_status") {
-    // A FLOAT of 4 bytes.
+    // A FLOAT tensor of 4 bytes.
     const std::string request = Field(1, "\x08\x01" + Field(6, Field(1, kName) + "\x18\x04"));
     const grpc::Status status =
         Call(channel, "/quantd.v1.QuantizationService/DynamicQuantize", request);

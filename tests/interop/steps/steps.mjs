@@ -1,5 +1,5 @@
-// The steps of README.md with gRPC's library for Node: node steps.mjs GRPC_JS PORT CA|- CASE, where GRPC_JS is the folder of
-// @grpc/grpc-js. Exits with an error when one is not so.
+// The cases of README.md with gRPC's library for Node: node steps.mjs GRPC_JS PORT CA|- CASE, where GRPC_JS is the folder of @grpc/grpc-js.
+// Exits with an error if something is wrong.
 import assert from 'node:assert';
 import fs from 'node:fs';
 import {createRequire} from 'node:module';
@@ -41,7 +41,7 @@ async function fails(promise, code) {
   return error.details;
 }
 
-// What comes on a stream: its messages, and then how it ends.
+// The events of a stream: its messages, and then how it ends.
 function collect(call, onMessage = () => {}) {
   const messages = [];
   return new Promise((resolve, reject) => {
@@ -54,7 +54,7 @@ function collect(call, onMessage = () => {}) {
 const varint = (value) => value < 128 ? [value] : [value % 128 + 128, ...varint(Math.floor(value / 128))];
 const number = (field, value) => Buffer.from([field * 8, ...varint(value)]);
 const bytes = (field, payload) => Buffer.concat([Buffer.from([field * 8 + 2, ...varint(payload.length)]), payload]);
-const payload = (size) => bytes(2, Buffer.alloc(size));  // of grpc.testing.Payload
+const payload = (size) => bytes(2, Buffer.alloc(size));  // in grpc.testing.Payload
 const isAbout = (size, answer) => assert(answer.length >= size && answer.length < size + 20, `${answer.length} bytes, not ${size}`);
 
 const steps = {
@@ -92,9 +92,9 @@ const steps = {
     await fails(unary(client, '/grpc.testing.UnimplementedService/UnimplementedCall', EMPTY), status.UNIMPLEMENTED);
   },
 
-  // Those that follow are gRPC's own cases, of the interop server: see its interop-test-descriptions.
+  // The following are gRPC's own cases, for the interop server: see its interop-test-descriptions.
   async concurrent_large_unary(client) {
-    // Not all at once: of what is not sent yet, Node's HTTP/2 keeps 10 MB.
+    // Not all at once: Node's HTTP/2 keeps at most 10 MB that are not sent.
     for (let i = 0; i < 40; ++i) await Promise.all(Array.from({length: 25}, () => steps.large_unary(client)));
   },
   async empty_unary(client) {

@@ -1,4 +1,4 @@
-"""The steps of README.md with gRPC's library for Python: steps.py PORT CA|- CASE. Exits with an assertion when one is not so."""
+"""The cases of README.md with gRPC's library for Python: steps.py PORT CA|- CASE. Exits with an assertion if something is wrong."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ NAME = "größe 測試 ☺ 😀".encode()
 
 
 def field(number, payload):
-    """A field of protobuf's, of at most 127 bytes."""
+    """A field of protobuf, of at most 127 bytes."""
     return bytes([number << 3 | 2, len(payload)]) + payload
 
 
@@ -66,7 +66,7 @@ def channels(_, connect_again):
 
 
 def concurrent_large_unary(channel, _):
-    """Of the interop server: 271,828 bytes are answered with 314,159."""
+    """For the interop server: 271,828 bytes get 314,159 in return."""
     payload = b"\x12" + b"\xd4\xcb\x10" + bytes(271828)
     request = b"\x10\xaf\x96\x13\x1a" + b"\xd8\xcb\x10" + payload
     call = channel.unary_unary("/grpc.testing.TestService/UnaryCall")

@@ -63,7 +63,7 @@ TEST(Certificates, WarnOfTime) {
   EXPECT_THAT(load(Make({}))->Warnings(), ElementsAre());
 }
 
-// A resumed session's certificate is not looked at again, however long ago it has expired.
+// The certificate of a resumed session is not checked again, however long ago it has expired.
 TEST(Certificates, SessionsAreResumedUnlessClientsShowCertificates) {
   const Folder folder;
   const Pair authority = Make({.name = "authority"});
@@ -81,7 +81,7 @@ TEST(Certificates, SessionsAreResumedUnlessClientsShowCertificates) {
             .protocols = name, .certificate = &own, .version = version};
         TlsClient client(first_sockets.client, options);
         ASSERT_EQ(client.ShakeHands(*first), Session::Step::kDone);
-        client.Read();  // a ticket
+        client.Read();  // receives a ticket
         const std::unique_ptr<SSL_SESSION, Free<SSL_SESSION_free>> kept(
             SSL_get1_session(client.ssl()));
         const auto second = Session::Accept(*certificates, protocol, second_sockets.server);

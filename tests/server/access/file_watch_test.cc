@@ -23,7 +23,7 @@ TEST(FileWatch, SeesEveryKindOfChange) {
   FileWatch watch;
   watch.Add({folder.path("file")}, [&] { return ++changed > 0; });
   watch.Add({folder.Put("quiet", "q")}, [&] { return ++other > 0; });
-  // Once, and not before the files rest.
+  // Once, and not before the files have stopped changing.
   int expected = 0;
   const auto sees_change = [&] {
     watch.Look();
@@ -55,7 +55,7 @@ TEST(FileWatch, SeesEveryKindOfChange) {
   EXPECT_EQ(other, 1);
 }
 
-// A full table of descriptors, say, at the one look that sees the change.
+// For example because the table of descriptors was full at the one look that saw the change.
 TEST(FileWatch, WhatCouldNotBeReadIsReadAgainLaterAndLater) {
   const Folder folder;
   FileWatch watch;
@@ -77,7 +77,7 @@ TEST(FileWatch, WhatCouldNotBeReadIsReadAgainLaterAndLater) {
   EXPECT_EQ(calls.size(), 10u);
 }
 
-// A certificate that is new, beside a key that is about to be.
+// A new certificate whose key is not written yet.
 TEST(FileWatch, WhatCouldNotBeReadIsNotReadAgainWhileItChanges) {
   const Folder folder;
   FileWatch watch;

@@ -21,7 +21,7 @@ std::string Message(char type, size_t size, size_t sent) {
          std::string(sent, 'x');
 }
 
-// The verdict of `bytes` in parts of at most `part`.
+// The verdict on `bytes`, which arrive in parts of at most `part`.
 Verdict Look(const std::string& bytes, size_t part, bool ciphered = false) {
   HandshakeLimit limit;
   Verdict verdict = Verdict::kFine;
@@ -49,7 +49,7 @@ TEST(HandshakeLimit, ReadsLengthsHoweverTheyCome) {
     EXPECT_EQ(Look(good + large_hello, part), Verdict::kTooLarge);
     EXPECT_EQ(Look(Record(22, Message(11, 40'000, 1)), part), Verdict::kTooLarge);
     EXPECT_EQ(Look("GET / HTTP/1.1\r\n", part), Verdict::kNoTls);
-    // What is ciphered says nothing.
+    // The lengths in encrypted records mean nothing.
     const std::string finished = Record(20, "\1") + Record(22, std::string(40, '\xff'));
     EXPECT_EQ(Look(Record(22, Message(1, 10, 10)) + finished, part, true), Verdict::kFine);
     EXPECT_EQ(Look(Record(22, Message(1, 10, 10)) + finished, part, false), Verdict::kTooLarge);

@@ -1,5 +1,5 @@
-// Clients that shake hands as they should, and then say what no library says: handshakes again, in
-// parts and by the thousand, and changes of keys without end.
+// Clients that shake hands correctly, and then send what no library sends: more handshakes, in
+// parts and by the thousand, and endless changes of keys.
 #include <gtest/gtest.h>
 #include <openssl/err.h>
 #include <sys/socket.h>
@@ -79,7 +79,8 @@ TEST_F(HostileSessionTest, AHelloThatAnnouncesMuchEndsIt) {
   ExpectOver();
 }
 
-// In the record of the handshake's own last message, so that it is there before the session is.
+// The hellos are in the record of the handshake's own last message, so they arrive before the
+// session exists.
 TEST_F(HostileSessionTest, HellosBehindTheHandshakeEndIt) {
   for (const auto& [hello, times] : {std::pair{std::string("\x01\0\0\0", 4), 4000},
                                      std::pair{std::string("\x01\x02\x01\x40", 4), 1}}) {
@@ -104,7 +105,7 @@ TEST_F(HostileSessionTest, HellosBehindTheHandshakeEndIt) {
     ASSERT_EQ(session->Handshake(), Session::Step::kAgain);
     const ssize_t answer = recv(sockets.client, bytes, sizeof(bytes), 0);
     ASSERT_EQ(send(between.server, bytes, static_cast<size_t>(answer), 0), answer);
-    // Its last flight ends with the record of 16 bytes, which takes 45.
+    // The client's last flight ends with the record of 16 bytes, which takes 45.
     const ssize_t last = step();
     ASSERT_EQ(finished.size(), 16U);
     std::string flight(bytes, static_cast<size_t>(last) - 45);
@@ -120,7 +121,7 @@ TEST_F(HostileSessionTest, HellosBehindTheHandshakeEndIt) {
   }
 }
 
-// OpenSSL goes on to the next one, and reads more from the socket where what it has ends in the
+// OpenSSL continues with the next one, and reads more from the socket if its buffer ends within the
 // head of a record. The owner would never get its turn.
 TEST_F(HostileSessionTest, AReadEndsHoweverManyChangesOfKeysThereAre) {
   constexpr int kChanges = 1500;
@@ -151,11 +152,11 @@ TEST_F(HostileSessionTest, AReadEndsHoweverManyChangesOfKeysThereAre) {
     const iovec to{piece, sizeof(piece)};
     EXPECT_EQ(session->Read({&to, 1}), static_cast<ssize_t>(shift));
     EXPECT_TRUE(session->more_to_read());
-    // Those of one buffer of OpenSSL, 16 KiB.
+    // The changes of keys in one buffer of OpenSSL, 16 KiB.
     const int crumbs = session->TakeCrumbs();
     EXPECT_GT(crumbs, 256);
     EXPECT_LT(crumbs, 7'500);
-    // With its turns it comes to the end.
+    // With enough turns it reads all of them.
     ssize_t count = -1;
     for (int i = 0; i < kChanges && count < 0; ++i) {
       count = session->Read({&to, 1});

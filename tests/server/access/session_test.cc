@@ -1,5 +1,5 @@
-// Sessions over a pair of sockets: every way to shake hands and not to, and bytes in both
-// directions through sockets that take little.
+// Sessions over a pair of sockets: every way in which a handshake succeeds or fails, and bytes in
+// both directions through sockets with small buffers.
 #include "server/access/session.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ class SessionTest : public testing::Test {
   Sockets sockets_;
 };
 
-// Everything there is, through pieces of `sizes`.
+// Reads everything that has arrived, through pieces of `sizes`.
 std::string ReadAll(Session& session, const std::vector<size_t>& sizes) {
   std::string all;
   for (;;) {
@@ -153,7 +153,7 @@ TEST_F(SessionTest, SaysNothingOfWhoOnlyLooks) {
 
 TEST_F(SessionTest, TakesAHandshakeByteByByte) {
   const auto session = Accept();
-  Sockets other;  // the client's; bytes go over one by one
+  Sockets other;  // the client's; bytes are moved one by one
   TlsClient client(other.client, {});
   Session::Step step = Session::Step::kAgain;
   char byte = 0;
@@ -169,7 +169,7 @@ TEST_F(SessionTest, TakesAHandshakeByteByByte) {
   EXPECT_EQ(step, Session::Step::kDone);
 }
 
-// Random pieces, written as the socket takes them and given again from another place.
+// Random pieces. What the socket did not take is given again at another address.
 TEST_F(SessionTest, WritesWhatIsLeft) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
@@ -189,7 +189,7 @@ TEST_F(SessionTest, WritesWhatIsLeft) {
   size_t written = 0;
   int stuck = 0;
   while (received.size() < expected.size()) {
-    const std::string moved(expected);  // where they lie changes
+    const std::string moved(expected);  // at another address each time
     std::vector<iovec> pieces;
     size_t begin = 0;
     for (const std::string& part : parts) {
@@ -234,7 +234,7 @@ TEST_F(SessionTest, SaysThatThereIsMore) {
   const auto session = Accept();
   TlsClient client(sockets_.client, {});
   ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
-  EXPECT_TRUE(session->more_to_read());  // until it is known
+  EXPECT_TRUE(session->more_to_read());  // until it is known that there is not
   client.Write("two");
   client.Write("records");
   char bytes[2];
@@ -260,8 +260,8 @@ TEST_F(SessionTest, CountsRecordsWithoutUse) {
   EXPECT_LE(session->TakeCrumbs(), 2);
 }
 
-// A client may change its keys as often as it likes, and ask for answers: each costs ten crumbs,
-// and a read does not go on for ever.
+// A client may change its keys as often as it likes, and ask for responses: each change costs ten
+// crumbs, and a read still ends.
 TEST_F(SessionTest, CountsChangesOfKeys) {
   const auto session = Accept();
   TlsClient client(sockets_.client, {.version = TLS1_3_VERSION});
@@ -285,7 +285,7 @@ TEST_F(SessionTest, CountsChangesOfKeys) {
   EXPECT_EQ(client.Read(), "back");
 }
 
-// A change of keys asks for a response, for which the socket may have no room.
+// A change of keys asks for a response, but the socket may have no room for it.
 TEST_F(SessionTest, AChangeOfKeysWhileTheSocketIsFull) {
   Sockets sockets(4096);
   const auto session = Session::Accept(*plain_, Protocol::kGrpc, sockets.server);
@@ -319,7 +319,7 @@ TEST_F(SessionTest, KnowsHowItEnds) {
   EXPECT_EQ(session->Read({&piece, 1}), 4);
   EXPECT_EQ(session->Read({&piece, 1}), 0);
   EXPECT_EQ(session->Read({&piece, 1}), 0);
-  // The other direction is open.
+  // The other direction is still open.
   EXPECT_EQ(session->Write({&piece, 1}), static_cast<ssize_t>(sizeof(bytes)));
   session->SayEnd();
   EXPECT_EQ(client.Read().size(), sizeof(bytes));
@@ -351,7 +351,7 @@ TEST_F(SessionTest, GarbageAfterTheHandshakeIsAnError) {
   EXPECT_EQ(ERR_peek_error(), 0U);
 }
 
-// A client's real bytes, changed in a few places or cut.
+// A client's real bytes, changed in a few places or cut off.
 TEST_F(SessionTest, SurvivesRandomHandshakes) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);

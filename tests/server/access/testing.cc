@@ -160,7 +160,7 @@ Session::Step TlsClient::ShakeHands(Session& server) {
     ERR_clear_error();
     SSL_do_handshake(ssl_.get());
     step = server.Handshake();
-    EXPECT_EQ(ERR_peek_error(), 0U) << "the server leaves an error to whoever comes next";
+    EXPECT_EQ(ERR_peek_error(), 0U) << "the server leaves an error to the next caller";
   }
   ERR_clear_error();
   SSL_do_handshake(ssl_.get());
@@ -194,7 +194,7 @@ Sealer::Sealer(const TlsClient& client) : ssl_(client.ssl()) {
   SSL_CTX_set_keylog_callback(SSL_get_SSL_CTX(ssl_), [](const SSL* ssl, const char* line) {
     const absl::string_view text(line);
     if (!absl::StartsWith(text, "CLIENT_TRAFFIC_SECRET_0 ")) return;
-    // Not Abseil's: 2024's deprecates what 2022's has.
+    // Not Abseil's: the release of 2024 deprecates what that of 2022 offers.
     std::string& secret = static_cast<Sealer*>(SSL_get_app_data(ssl))->secret_;
     secret.resize(text.size() / 2);
     size_t size = 0;

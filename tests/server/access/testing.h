@@ -16,7 +16,7 @@
 
 namespace quantd::access {
 
-// A folder that goes with the test.
+// A folder that is removed with the test.
 class Folder {
  public:
   Folder();
@@ -29,7 +29,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// A key, and a certificate of it.
+// A key and a certificate of it.
 struct Pair {
   KeyPointer key;
   X509Pointer certificate;
@@ -37,7 +37,7 @@ struct Pair {
 };
 struct Asked {
   const char* name = "test";
-  const Pair* issuer = nullptr;  // null: signs itself, and may sign others
+  const Pair* issuer = nullptr;  // null: signs itself, may sign others
   int from_hours = -1;
   int to_hours = 24;
 };
@@ -55,9 +55,9 @@ class TlsClient {
   ~TlsClient();
 
   SSL* ssl() const { return ssl_.get(); }
-  // Until both are done or the server has given up, or nothing moves; what the server said last.
+  // Until both are done, the server gives up, or nothing moves. Returns the server's last step.
   Session::Step ShakeHands(Session& server);
-  // As much as goes.
+  // As much as the socket takes.
   size_t Write(absl::string_view text);
   std::string Read(size_t most = 1 << 20);
 
@@ -67,18 +67,18 @@ class TlsClient {
   std::unique_ptr<SSL, Free<SSL_free>> ssl_;
 };
 
-// Seals records as its client does: those that no library sends. Made before its handshake,
-// to which it leaves only AES-128-GCM.
+// Makes records that no library would send, encrypted as its client's. Create it before the
+// client's handshake; it leaves the client only AES-128-GCM.
 class Sealer {
  public:
   explicit Sealer(const TlsClient& client);
-  // The client itself sends so many under the last keys.
+  // The client itself has sent `records` records under the last keys.
   void Skip(uint64_t records) { number_ += records; }
   std::string Seal(uint8_t type, absl::string_view bytes);
 
  private:
   SSL* const ssl_;
-  std::string secret_;  // of TLS 1.3
+  std::string secret_;  // for TLS 1.3
   uint64_t number_ = 0;
 };
 

@@ -56,7 +56,7 @@ TEST(Tokens, FilesThatCannotBeUsed) {
   }
 }
 
-// In a process of its own, because a digest that was found stays found.
+// In a process of its own, because a digest stays available once it was found.
 TEST(TokensDeathTest, WithoutADigestThereIsNoToken) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const Folder folder;

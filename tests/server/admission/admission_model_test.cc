@@ -1,5 +1,5 @@
-// Permits against a model that keeps no sums: it counts all permits anew at every question, and
-// knows every rule of admission.h as a sentence. One peer and one thread: turns are the queue's.
+// Permits against a model that keeps no sums: it counts all permits anew for every question, and
+// has every rule of admission.h as a sentence. One peer and one thread: turns belong to the queue.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ constexpr uint64_t kLargePart = 7 * kMiB;
 constexpr int64_t kMost = 6;
 constexpr int64_t kMostLarge = 5;
 constexpr int64_t kMostQueued = 5;
-constexpr int64_t kMostQueuedOfOne = 4;  // all are of one peer here
+constexpr int64_t kMostQueuedOfOne = 4;  // there is one peer here
 
-// One permit, of the real ones and of the model.
+// A permit, and what the model knows of it.
 struct Call {
   Permit permit;
   Admission::Waiting waiting;
@@ -40,10 +40,10 @@ class Model {
  public:
   explicit Model(uint64_t seed) : random_(seed) {}
 
-  // How many were granted what they had waited for.
+  // Returns how many were granted after they had waited.
   int Run() {
     for (int step = 0; step < 300 && !testing::Test::HasFailure(); ++step) Step();
-    // Nobody may wait, or be about to be told something, when it goes.
+    // When it ends, nobody may wait or be about to be told something.
     for (const auto& call : calls_) admission_.Cancel(call->waiting);
     for (const auto& call : calls_) call->permit.Release();
     Deliver(loop_);
@@ -92,7 +92,7 @@ class Model {
     call.wanted = 0;
     call.counted = true;
   }
-  // Until nobody can go on.
+  // Until no waiting call fits.
   void Grant() {
     for (bool any = true; any;) {
       any = false;
@@ -107,7 +107,7 @@ class Model {
   }
 
   uint64_t Queued() const { return queues_[0].size() + queues_[1].size(); }
-  // Mostly one that has, or waits for, something.
+  // Mostly one that has memory or waits for it.
   Call& Any() {
     Call* any = nullptr;
     for (int i = 0; i < 100 && (any == nullptr || any->idle()); ++i) {
@@ -231,15 +231,15 @@ class Model {
     }
   }
 
-  // Out and back: a permit is the same wherever it lies.
+  // Moved out and back: a permit is the same in any place.
   void Move() {
     Call& call = Any();
     if (call.wanted != 0) return;
     trace_ = "move";
     Permit elsewhere(std::move(call.permit));
     EXPECT_EQ(call.permit.bytes(), 0u);
-    call.permit.Release();   // nothing
-    call.permit.Computed();  // nothing
+    call.permit.Release();   // does nothing
+    call.permit.Computed();  // does nothing
     call.permit = std::move(elsewhere);
   }
 
@@ -269,9 +269,9 @@ class Model {
   LedLoop loop_;
   Admission admission_{{kBudget, kMost, kMostQueued}};
   std::vector<std::unique_ptr<Call>> calls_;
-  std::deque<Call*> queues_[2];  // small and large ones
+  std::deque<Call*> queues_[2];  // small and large calls
   uint64_t holds_refused_ = 0;
-  std::string trace_;  // what was done last
+  std::string trace_;  // the last steps
 };
 
 TEST(AdmissionModel, SaysWhatAdmissionSays) {

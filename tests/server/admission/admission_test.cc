@@ -131,7 +131,7 @@ TEST(Admission, TakesBackPartOfAPermit) {
   Asker holder, other;
   EXPECT_TRUE(holder.Ask(admission, loop, 90));
   EXPECT_FALSE(other.Ask(admission, loop, 60));
-  holder.permit.Shrink(95);  // it has less than that
+  holder.permit.Shrink(95);  // more than it has
   holder.permit.Shrink(50);
   EXPECT_EQ(admission.inflight_bytes(), 50u);
   holder.permit.Shrink(40);
@@ -155,7 +155,7 @@ TEST(Admission, APermitMovesWithItsBytesAndGivesUpWhatItHad) {
   EXPECT_EQ(admission.inflight_bytes(), 30u);
   EXPECT_EQ(a.permit.bytes(), 30u);
   EXPECT_EQ(b.permit.bytes(), 0u);
-  b.permit.Computed();  // nothing
+  b.permit.Computed();  // does nothing
   EXPECT_EQ(admission.inflight_requests(), 1);
   Permit& same = a.permit;
   a.permit = std::move(same);
@@ -211,14 +211,14 @@ TEST(Admission, TakesARequestOutOfTheQueueOnce) {
 TEST(Admission, SmallOnesNeverWaitBehindLargeOnes) {
   LedLoop loop;
   Admission admission({8 * kMiB, 100, 100});
-  // The large ones have 7 MiB of these.
+  // Large requests may have 7 MiB of these 8.
   std::deque<Asker> large(10), small(4);
   for (size_t i = 0; i < 7; ++i) EXPECT_TRUE(large[i].Ask(admission, loop, kMiB)) << i;
   for (size_t i = 7; i < 10; ++i) EXPECT_FALSE(large[i].Ask(admission, loop, kMiB)) << i;
   for (Asker& asker : small) EXPECT_TRUE(asker.Ask(admission, loop, kSmall));
   EXPECT_EQ(admission.inflight_bytes(), 8 * kMiB);
   EXPECT_EQ(admission.queued_requests(), 3);
-  // And what a small one gives back is for small ones.
+  // The memory that a small request returns is for small ones.
   small[0].permit.Release();
   Deliver(loop);
   EXPECT_FALSE(large[7].got());
@@ -254,7 +254,7 @@ TEST(Admission, OneThatIsLargerThanTheLargeOnesPartIsLetInAlone) {
   EXPECT_TRUE(next.got());
 }
 
-// A response that is not sent yet: nobody computes, but its bytes are there.
+// A response that is not sent yet: nobody computes, but its bytes still take memory.
 TEST(Admission, OneThatIsLargerThanTheLargeOnesPartWaitsForTheirResponses) {
   LedLoop loop;
   Admission admission({8 * kMiB, 100, 100});
@@ -267,7 +267,7 @@ TEST(Admission, OneThatIsLargerThanTheLargeOnesPartWaitsForTheirResponses) {
   EXPECT_TRUE(whole.got());
 }
 
-// Else small ones that keep coming would keep it out for ever.
+// Otherwise, small requests that keep coming would keep it waiting for ever.
 TEST(Admission, TheLargestIsWaitedForByTheSmallOnesThatComeAfterIt) {
   LedLoop loop;
   Admission admission({8 * kMiB, 100, 100});
@@ -349,10 +349,10 @@ TEST(Admission, PeersTakeTurnsAndAPeersOwnKeepTheirOrder) {
   EXPECT_EQ(admission.inflight_bytes(), 0u);
 }
 
-// From the first one that waited on, whoever came since, until nobody does.
+// Counted from the first request that waited, whatever has come since, until none waits.
 TEST(Admission, SaysForHowLongSomebodyHasBeenWaiting) {
   using loop::Clock;
-  const auto pass = [] {  // a while that can be told from none
+  const auto pass = [] {  // a while that differs from none
     const Clock::time_point end = Clock::now() + std::chrono::milliseconds(20);
     while (Clock::now() < end) continue;
   };

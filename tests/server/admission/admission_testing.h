@@ -14,12 +14,12 @@ using loop::LedLoop;
 inline constexpr uint64_t kMiB = 1 << 20;
 inline constexpr uint64_t kSmall = Admission::kSmallBytes;
 
-// A request, and what became of it.
+// A request, and the answer to it.
 class Asker {
  public:
   Asker() = default;
   Asker(const Asker&) = delete;
-  // The loop may be about to complete its event, or does so now that it gives up.
+  // The loop may be about to complete its event, or completes it now because of Cancel.
   ~Asker() {
     if (loop_ == nullptr) return;
     admission_->Cancel(waiting_);
@@ -27,7 +27,7 @@ class Asker {
     RunOn(*loop_, [] {});
   }
 
-  // Whether it was given its permit at once.
+  // Returns whether it got its permit at once.
   bool Ask(Admission& admission, LedLoop& loop, uint64_t bytes, uint64_t peer = 1) {
     admission_ = &admission;
     loop_ = loop.get();
@@ -40,7 +40,7 @@ class Asker {
     return admission.Request(RequestFor(loop, bytes, 1), waiting_, permit).status();
   }
   bool Cancel(Admission& admission) { return admission.Cancel(waiting_); }
-  // The loop has been told; see Deliver.
+  // Its event has been completed; see Deliver.
   bool got() const { return granted_.ready() && granted_.await_resume(); }
   bool cancelled() const { return granted_.ready() && !granted_.await_resume(); }
 
@@ -62,7 +62,7 @@ class Asker {
   loop::Event granted_;
 };
 
-// Waits until the loop has run what was posted to it so far.
+// Waits until the loop has run everything that was posted to it.
 inline void Deliver(LedLoop& loop) {
   RunOn(*loop, [] {});
 }

@@ -1,4 +1,4 @@
-// What calls hold between their permits: bounds, and what it takes from others.
+// Memory that calls hold between their permits: its bounds, and what it leaves to others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ TEST(Admission, WhatIsHeldIsHalfOfTheBudgetAtMost) {
   EXPECT_EQ(admission.Hold(300, 0, none, held), absl::OkStatus());
   EXPECT_EQ(held.bytes(), 300u);
   EXPECT_EQ(admission.inflight_bytes(), 300u);
-  EXPECT_EQ(admission.inflight_requests(), 0);  // nobody is kept from working
-  // Of one call alone for good, of several for now.
+  EXPECT_EQ(admission.inflight_requests(), 0);  // it is not an active request
+  // What is too much for one call is refused for good, what is too much for several only for now.
   const absl::Status alone = admission.Hold(201, 0, none, held);
   EXPECT_EQ(alone.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(alone.message()), HasSubstr("--memory_budget_bytes"));
@@ -75,8 +75,8 @@ TEST(Admission, WhoHoldsIsRefusedForGoodWhatCanNeverFitBesideIt) {
   EXPECT_EQ(admission.Request(request, waiting, permit).value_or(false), true);
 }
 
-// One that is over the large ones' part must not close the door for small ones while it waits for
-// what is held, maybe for long.
+// A request for more than the large ones' part must not keep small ones waiting while it waits for
+// memory that a call holds, perhaps for long.
 TEST(Admission, TheLargestDoesNotKeepOthersWaitingForWhatIsHeld) {
   LedLoop loop;
   Admission admission({64 * kMiB, 8, 4});
@@ -91,7 +91,7 @@ TEST(Admission, TheLargestDoesNotKeepOthersWaitingForWhatIsHeld) {
   EXPECT_TRUE(largest.got());
 }
 
-// And those whom it kept waiting go on at once, not when one of the others ends.
+// The small requests that it kept waiting go on at once, not only when another request ends.
 TEST(Admission, SmallOnesGoOnWhenWhatIsHeldKeepsTheLargestOut) {
   LedLoop loop;
   Admission admission({64 * kMiB, 8, 4});

@@ -1,5 +1,5 @@
-// Uploads at random, on one loop and on two: within the budget at every moment, nothing is lost,
-// and everybody who goes on gets to the end.
+// Random uploads, on one loop and on two: they stay within the budget at every moment, nothing is
+// lost, and every upload that goes on is completed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The uploads of one loop. Plays some steps at a time, and goes on after what was posted meanwhile.
+// The uploads of one loop. Makes some steps at a time, and continues after functions posted since.
 class Player final : private loop::Posted {
  public:
   Player(Receiving& receiving, loop::Loop& loop, uint64_t seed, std::latch& over)
@@ -55,7 +55,7 @@ class Player final : private loop::Posted {
   }
 
   void Step() {
-    // Not at every step: it takes the lock, and so would hide who forgot to.
+    // Not at every step: it takes the lock, and would hide that somebody else forgot to.
     if (loop::OneIn(random_, 50)) CheckHeld();
     Client& client = clients_[loop::Below(random_, clients_.size())];
     if (loop::OneIn(random_, 10)) Look(milliseconds(loop::Below(random_, 400)));
@@ -73,7 +73,7 @@ class Player final : private loop::Posted {
 
   void CheckHeld() const { EXPECT_LE(receiving_.held_bytes(), kBudget); }
 
-  // From now on everybody sends what it may.
+  // From now on every client sends all that it may.
   void FinishAll() {
     for (Client& client : clients_) {
       if (!client.active) continue;
@@ -125,7 +125,7 @@ class Player final : private loop::Posted {
     ++told;
     if (!client.active) return;
     if (client.upload.given_up.exchange(false)) {
-      // It came to its end just now: then there is nothing to give up.
+      // It has just been completed: then there is nothing to give up.
       if (client.received == client.total) return;
       ++given_up;
       return Release(client);
@@ -148,7 +148,7 @@ class Player final : private loop::Posted {
   std::latch& over_;
   int steps_ = 0;
   int rounds_ = 0;
-  milliseconds later_{0};  // beyond the clock: nobody wants to wait
+  milliseconds later_{0};  // added to the clock: the test need not wait
   uint64_t kept_ = 0;
   std::deque<Client> clients_{std::deque<Client>(80)};
 };
@@ -168,7 +168,7 @@ void Play(int loop_count, int steps) {
     loop::ThreadPool thread_pool(all, 0);
     for (Player& player : players) player.Start(steps);
     over.wait();
-    // What was told last is told.
+    // Everything that was posted has run.
     for (loop::Loop* loop : all) RunOn(*loop, [] {});
   }
   EXPECT_EQ(receiving.held_bytes(), 0u);

@@ -1,4 +1,4 @@
-// Memory for messages on their way in: who is let in, and who waits.
+// Memory for incoming messages: which ones get it, and which wait.
 #include "server/admission/receiving.h"
 
 #include <gtest/gtest.h>
@@ -15,18 +15,18 @@ TEST_F(ReceivingTest, HasSizes) {
   EXPECT_EQ(receiving_.largest(), kLarge);
   EXPECT_EQ(receiving_.window(), kWindow);
   EXPECT_EQ(receiving_.held_bytes(), 0u);
-  // First windows have an eighth, but one of them at least, and 1024 at most.
+  // First windows have an eighth, but at least one of them and at most 1024.
   EXPECT_EQ(Receiving(4 * kWindow, kWindow, 4).largest(), 3 * kWindow);
   EXPECT_EQ(Receiving(8 * kWindow + 8, kWindow, 4).largest(), 7 * kWindow + 7);
   EXPECT_EQ(Receiving(10'000 * kWindow, kWindow, 4).largest(), 8976 * kWindow);
-  // Too little is too little for everything, not for nothing.
+  // With too little memory there is no room for a large message, but no error either.
   EXPECT_EQ(Receiving(1, kWindow, 4).largest(), 0u);
   EXPECT_GE(Receiving::kStep, kMiB + 4096) << "a tensor of 1 MiB, and what stands around it";
 }
 
 TEST_F(ReceivingTest, SmallMessagesAreRefusedWhenTheFirstWindowsAreUsedUp) {
   std::deque<TestUpload> uploads(kFirstWindows);
-  uint64_t peer = 1;  // each has one: a peer has its share at most
+  uint64_t peer = 1;  // a different one each: a peer has a share only
   for (TestUpload& upload : uploads) ASSERT_EQ(Begin(upload, kWindow, peer++), Begun::kFirst);
   EXPECT_EQ(receiving_.held_bytes(), 2 * kMiB);
   TestUpload refused, empty;
@@ -56,7 +56,7 @@ TEST_F(ReceivingTest, ALargeMessageHasItsPlaceAtOnceBelowHalfOfTheMemory) {
   EXPECT_EQ(receiving_.held_bytes(), 6 * kMiB);
   EXPECT_EQ(Begin(uploads[3], 2 * kMiB), Begun::kFirst);
   EXPECT_EQ(receiving_.held_bytes(), 6 * kMiB + kWindow) << "who has sent nothing asks for nothing";
-  // Once it has moved, there is a place.
+  // Once it has moved, it gets its place.
   EXPECT_TRUE(Extend(uploads[3], kWindow));
   EXPECT_EQ(receiving_.held_bytes(), 8 * kMiB);
   EXPECT_EQ(Begin(uploads[4], kMiB), Begun::kFirst);
@@ -64,7 +64,7 @@ TEST_F(ReceivingTest, ALargeMessageHasItsPlaceAtOnceBelowHalfOfTheMemory) {
   EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 
-// Where nobody may wait, what has room is let in, whatever its size, and nothing else.
+// Where no upload may wait, one that fits is admitted, whatever its size, and no other.
 TEST_F(ReceivingTest, WhoMayNotWaitHasItsPlaceAtOnce) {
   Receiving receiving(kBudget, kWindow, 0);
   TestUpload large, small, other;
@@ -78,7 +78,7 @@ TEST_F(ReceivingTest, WhoMayNotWaitHasItsPlaceAtOnce) {
   EXPECT_EQ(receiving.Begin(small, kWindow, 2, *loop_), Begun::kFirst);
   EXPECT_EQ(receiving.Begin(other, kMiB, 2, *loop_), Begun::kRefused);
   EXPECT_EQ(receiving.waiting(), 0);
-  // One that stands keeps no other out.
+  // An upload that stands still keeps no other one out.
   const loop::Clock::time_point now = loop::Clock::now();
   receiving.Look(now + std::chrono::milliseconds(600));
   EXPECT_EQ(receiving.Begin(other, kMiB, 2, *loop_), Begun::kReserved);
@@ -93,7 +93,7 @@ TEST_F(ReceivingTest, HoldsWhatABufferOfThatSizeTakes) {
   EXPECT_EQ(Begin(upload, 2 * kMiB + 1), Begun::kReserved);
   EXPECT_EQ(receiving_.held_bytes(), memory::Pool::Footprint(2 * kMiB + 1));
   Release(upload);
-  // The largest one's is all there is, not more.
+  // The largest message has all of the memory, not more.
   EXPECT_EQ(Begin(upload, kLarge), Begun::kFirst);
   EXPECT_TRUE(Extend(upload, kWindow));
   EXPECT_EQ(receiving_.held_bytes(), kLarge);
@@ -126,7 +126,7 @@ TEST_F(ReceivingTest, WaitsUntilAllOfAMessageHasAPlace) {
   EXPECT_FALSE(Extend(second, kWindow)) << "asked again";
   EXPECT_EQ(receiving_.waiting(), 1);
   EXPECT_EQ(receiving_.Extend(second, kWindow).granted, kWindow);
-  // There is room for this one, but it came later.
+  // There would be room for this one, but another one was first.
   EXPECT_EQ(Begin(third, kMiB), Begun::kFirst);
   EXPECT_FALSE(Extend(third, kWindow));
   EXPECT_EQ(Begin(small, kWindow), Begun::kFirst) << "small ones wait for nobody";
@@ -173,7 +173,7 @@ TEST_F(ReceivingTest, LetsNoLargeOneInWhenEnoughWait) {
   TestUpload first, refused, small;
   std::deque<TestUpload> waiting(4);
   Reserve(first, kLarge);
-  uint64_t peer = 1;  // three of four places are one peer's at most
+  uint64_t peer = 1;  // one peer has three of four places at most
   for (TestUpload& upload : waiting) {
     EXPECT_EQ(Begin(refused, kWindow + 1, 1), peer == 4 ? Begun::kRefused : Begun::kFirst);
     Release(refused);
@@ -192,7 +192,7 @@ TEST_F(ReceivingTest, LetsNoLargeOneInWhenEnoughWait) {
 }
 
 TEST_F(ReceivingTest, TheLastQuarterIsNeverOnePeers) {
-  // First windows: 2 MiB, of which 1.5 are one peer's at most.
+  // First windows have 2 MiB, of which a peer may have 1.5.
   std::deque<TestUpload> small(kFirstWindows);
   uint64_t let_in = 0;
   for (TestUpload& upload : small) let_in += Begin(upload, kWindow, 1) == Begun::kFirst ? 1 : 0;
@@ -201,8 +201,8 @@ TEST_F(ReceivingTest, TheLastQuarterIsNeverOnePeers) {
   EXPECT_EQ(Begin(other, kWindow, 2), Begun::kFirst);
   for (TestUpload& upload : small) Release(upload);
   Release(other);
-  // And of 14 MiB for the rest 10.5: the third waits, also where there is room; another peer's does
-  // not wait behind it.
+  // The rest has 14 MiB, of which a peer may have 10.5: the third waits although there is room.
+  // Another peer's upload does not wait behind it.
   TestUpload first, second, third;
   Reserve(first, 5 * kMiB, 1);
   Reserve(second, 5 * kMiB, 1);
@@ -214,7 +214,7 @@ TEST_F(ReceivingTest, TheLastQuarterIsNeverOnePeers) {
   Deliver();
   EXPECT_EQ(third.rooms, 1);
   for (TestUpload* upload : {&second, &third, &other}) Release(*upload);
-  // What is larger than a share must be possible.
+  // A message that is larger than a share must be possible.
   Reserve(first, kLarge, 1);
   Release(first);
 }

@@ -1,4 +1,4 @@
-// An upload that does nothing but note what it is told, and memory for some of these.
+// An upload that only records what it is told, and memory for some of them.
 #ifndef QUANTD_TESTS_SERVER_ADMISSION_RECEIVING_TESTING_H_
 #define QUANTD_TESTS_SERVER_ADMISSION_RECEIVING_TESTING_H_
 
@@ -18,7 +18,7 @@ class TestUpload final : public Upload {
  public:
   std::atomic<int> rooms{0};
   std::atomic<bool> given_up{false};
-  std::function<void()> on_told;  // on its loop
+  std::function<void()> on_told;  // called on its loop
 
  private:
   void OnRoom() override {
@@ -42,24 +42,24 @@ inline constexpr uint64_t kLarge = 14 * kMiB;
 
 class ReceivingTest : public testing::Test {
  protected:
-  // What is told has been told.
+  // Waits until uploads have been told everything.
   void Deliver() {
     RunOn(*loop_, [] {});
   }
   Begun Begin(TestUpload& upload, uint64_t total, uint64_t peer = 1) {
     return receiving_.Begin(upload, total, peer, *loop_);
   }
-  // So many bytes are here, and it asks for more. Whether all of it has its place.
+  // `received` bytes have arrived, and it asks for more. Returns whether all of it has its place.
   bool Extend(TestUpload& upload, uint64_t received) {
     return receiving_.Extend(upload, received).reserved;
   }
-  // Has `upload` in kReserved, with all its window unused.
+  // Reserves memory for all of `upload`, and leaves its window unused.
   void Reserve(TestUpload& upload, uint64_t total, uint64_t peer = 1) {
     ASSERT_NE(Begin(upload, total, peer), Begun::kRefused);
     ASSERT_TRUE(Extend(upload, kWindow));
   }
-  // Looks so long after the first look, however long the test has taken since. Whoever has not
-  // moved for half a second by then stands.
+  // Looks `later` after the first look, however long the test has really taken. An upload that has
+  // not moved for half a second by then stands still.
   void Look(std::chrono::milliseconds later) {
     if (!first_look_.has_value()) first_look_ = loop::Clock::now();
     receiving_.Look(*first_look_ + later);

@@ -1,4 +1,4 @@
-// Uploads that do not move: what they lose, and who has to give everything back.
+// Uploads that stand still: what they lose, and which ones have to return everything.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ TEST_F(ReceivingTest, AnUploadThatStandsLosesWhatItDoesNotUseAndAsksAgain) {
   const uint64_t granted = receiving_.Extend(stands, kMiB).granted;
   Begin(waits, 8 * kMiB);
   EXPECT_FALSE(Extend(waits, kWindow));
-  Look(milliseconds(100));  // it has moved until now, as far as is known
+  Look(milliseconds(100));  // so far, it may just have moved
   Look(milliseconds(400));
   EXPECT_EQ(receiving_.waiting(), 1);
   Look(milliseconds(1200));
@@ -27,7 +27,7 @@ TEST_F(ReceivingTest, AnUploadThatStandsLosesWhatItDoesNotUseAndAsksAgain) {
   EXPECT_EQ(waits.rooms, 1);
   EXPECT_EQ(receiving_.held_bytes(), 8 * kMiB + memory::Pool::Footprint(granted));
   EXPECT_EQ(receiving_.given_up(), 0u);
-  // What it may have sent still has its place. Then it waits, with that.
+  // The bytes that it was allowed to send still have their place. Then it waits, and keeps that.
   EXPECT_FALSE(Extend(stands, granted));
   EXPECT_EQ(receiving_.Extend(stands, granted).granted, granted);
   EXPECT_EQ(receiving_.waiting(), 1);
@@ -114,12 +114,12 @@ TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   EXPECT_FALSE(Extend(waits, kWindow));
   Look(milliseconds(100));
   Look(milliseconds(1000));
-  // It may send all of it, and so loses nothing; now it does.
+  // It may send all of its bytes, and so loses nothing; now it sends them.
   Receiving::Received(was_stopped, 2 * kMiB);
   EXPECT_EQ(receiving_.given_up(), 0u);
   for (int i = 2; i < 10; ++i) Look(milliseconds(1000 * i));
   EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB + kWindow);
-  // The first one has been taken: only the one that was stopped, and is complete now, is left.
+  // The first one is taken: only the one that was stopped, and has arrived since, is left.
   Release(complete);
   for (int i = 10; i < 20; ++i) Look(milliseconds(1000 * i));
   Deliver();
@@ -131,7 +131,7 @@ TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   Release(waits);
 }
 
-// It has lost nothing, and so is not behind who waits.
+// It has lost nothing, so it is not behind uploads that wait.
 TEST_F(ReceivingTest, OneThatWasStoppedWithAllOfItsMemoryGoesOn) {
   TestUpload stopped, complete, waits;
   Reserve(stopped, 2 * kMiB);
@@ -148,8 +148,8 @@ TEST_F(ReceivingTest, OneThatWasStoppedWithAllOfItsMemoryGoesOn) {
   for (TestUpload* upload : {&stopped, &complete, &waits}) Release(*upload);
 }
 
-// All of it may be here before it has its place, when it is to become more: its memory does not
-// come back without somebody else's.
+// A compressed message may have arrived before all of its memory is reserved. It returns none
+// before another upload does.
 TEST_F(ReceivingTest, OneThatIsThereAndWaitsWithWhatItHoldsIsGivenUp) {
   TestUpload stands, complete, first;
   Reserve(stands, 6 * kMiB);
@@ -175,7 +175,7 @@ TEST_F(ReceivingTest, OneThatIsThereAndWaitsWithWhatItHoldsIsGivenUp) {
 TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
   TestUpload older, newer, waits;
   Reserve(older, 6 * kMiB);
-  receiving_.Extend(older, 4 * kMiB);  // may send all of it, and so keeps all of it
+  receiving_.Extend(older, 4 * kMiB);  // may send all of it, so it keeps all of it
   Reserve(newer, 6 * kMiB, 2);
   receiving_.Extend(newer, 4 * kMiB);
   Begin(waits, 6 * kMiB, 3);
@@ -188,7 +188,7 @@ TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
   EXPECT_EQ(receiving_.given_up(), 1u);
   EXPECT_TRUE(older.given_up);
   EXPECT_FALSE(newer.given_up);
-  // Its memory is on its way: nobody else has to go, however often somebody looks.
+  // Its memory will be back soon: no other one is given up, however often Look is called.
   for (int i = 0; i < 10; ++i) Look(milliseconds(1000 + i));
   Deliver();
   EXPECT_EQ(receiving_.given_up(), 1u);
@@ -198,7 +198,7 @@ TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
   EXPECT_EQ(waits.rooms, 1);
   Release(newer);
   Release(waits);
-  // Given up is not for ever, and may happen again.
+  // An upload that was given up may start again, and may be given up again.
   older.given_up = false;
   EXPECT_EQ(Begin(older, 7 * kMiB), Begun::kReserved);
   receiving_.Extend(older, 4 * kMiB);
@@ -216,7 +216,8 @@ TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
   EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 
-// One that stood, asks again and waits with what it holds keeps the first one from going on.
+// An upload that stood still and waits again, with the memory that it holds, blocks the first one
+// in the queue.
 TEST_F(ReceivingTest, OneThatWaitsWithWhatItHoldsIsGivenUpWhenNobodyCanGoOn) {
   TestUpload stands, moves, first;
   Reserve(stands, 6 * kMiB);
@@ -255,7 +256,7 @@ TEST_F(ReceivingTest, NobodyIsGivenUpWhenOneThatWaitedCanGoOn) {
   Begin(last, 10 * kMiB, 3);
   EXPECT_FALSE(Extend(last, kWindow));
   Look(milliseconds(100));
-  Look(milliseconds(1000));  // stops the first, lets in the second
+  Look(milliseconds(1000));  // stops the first one, admits the second
   Deliver();
   EXPECT_EQ(next.rooms, 1);
   EXPECT_EQ(receiving_.waiting(), 1);
@@ -270,7 +271,7 @@ TEST_F(ReceivingTest, DrippersDoNotKeepAFastUploadWaiting) {
     Extend(upload, kWindow);
   }
   TestUpload fast;
-  // One peer's are not as many as may wait.
+  // One peer alone cannot take all places in the queue.
   ASSERT_NE(Begin(fast, 8 * kMiB, 2), Begun::kRefused);
   bool reserved = Extend(fast, kWindow);
   EXPECT_FALSE(reserved);
@@ -279,7 +280,7 @@ TEST_F(ReceivingTest, DrippersDoNotKeepAFastUploadWaiting) {
     for (TestUpload& upload : drippers) {
       if (upload.given_up.exchange(false)) Release(upload);
     }
-    // From now on: who is let in meanwhile moves from then on.
+    // Look at the present time: an upload that was just admitted counts as moving since then.
     receiving_.Look(loop::Clock::now() + milliseconds(250 * looks));
     Deliver();
     reserved = fast.rooms > 0;

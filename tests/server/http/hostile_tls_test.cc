@@ -1,4 +1,4 @@
-// Peers of the HTTP port with TLS that keep its one thread busy, or would.
+// Peers of the HTTP port with TLS that try to keep its one thread busy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ constexpr absl::string_view kGet = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
 class HttpTls : public testing::Test {
  protected:
   HttpTls() {
-    signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to what the server has closed
+    signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to sockets that are closed
     const access::Pair pair = access::Make({});
     certificates_ = *access::Certificates::Load(
         {folder_.Put("cert", pair.certificate_pem), folder_.Put("key", pair.key_pem), ""});
@@ -41,7 +41,7 @@ class HttpTls : public testing::Test {
     client.Write(kGet);
     return client.Read();
   }
-  // What this process computes in a second, in milliseconds.
+  // The CPU time of this process in one second, in milliseconds.
   static double Busy() {
     const auto now = [] {
       timespec time{};
@@ -82,8 +82,8 @@ TEST_F(HttpTls, RecordsOfAByteAreStillARequest) {
   EXPECT_THAT(client.Read(), HasSubstr("200 OK"));
 }
 
-// The response is not written before the rest of the message has come, for which nobody has to try
-// again and again.
+// The response is not written before the rest of the message has arrived; waiting for it must not
+// use the CPU.
 TEST_F(HttpTls, APartOfAMessageBehindARequestIsWaitedFor) {
   const Peer peer(server_->address());
   access::TlsClient client(peer.descriptor(), {.protocols = "", .version = TLS1_3_VERSION});

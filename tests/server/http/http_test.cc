@@ -1,4 +1,4 @@
-// A server in this process: its pages, its addresses, and peers that take too much or too long.
+// A server in this process: its pages, its addresses, and peers that send too much or too slowly.
 #include "server/http/http.h"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ using std::chrono::milliseconds;
 
 constexpr absl::string_view kGetLivez = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
 constexpr absl::string_view kGetMetrics = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
-// Nothing runs out of time.
+// Limits that no test reaches.
 constexpr HttpLimits kPatient = {.request_time = milliseconds(60'000),
                                  .response_time = milliseconds(60'000)};
 
@@ -104,7 +104,7 @@ TEST(Http, AResponseOnItsWayIsNotLostToWhatFollowsTheRequest) {
   const auto server = Start(kPatient, Pages(200'000));
   const Peer peer(server->address(), 4096);
   peer.Send(absl::StrCat(kGetMetrics, std::string(40'000, 'a')));
-  EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());  // so that the other one has been written
+  EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());  // then the other one is written
   EXPECT_GT(peer.ReadToEnd().size(), 200'000u);
 }
 
@@ -123,7 +123,7 @@ TEST(Http, ARequestHasItsTimeHoweverItDrips) {
   const Peer peer(server->address());
   const auto begin = std::chrono::steady_clock::now();
   peer.Send("GET /livez HTTP/1.1\r\n");
-  // Until it is cut. Where each drip gave it more time, that would never be.
+  // Until it is closed. If each drip extended its time, that would never happen.
   int drips = 0;
   while (drips < 3'000 && peer.Send("X")) {
     ++drips;
@@ -147,7 +147,7 @@ TEST(Http, OneMoreConnectionClosesTheOldest) {
       fourth(server->address());
   EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());
   EXPECT_TRUE(first.EndsWithin(5000));
-  // The others are still welcome.
+  // Other peers are still served.
   fourth.Send(kGetLivez);
   EXPECT_THAT(fourth.ReadToEnd(), IsOk());
   second.Send(kGetLivez);
@@ -164,21 +164,21 @@ TEST(Http, AResponseHasItsTime) {
   const std::string received = peer.ReadToEnd();
   EXPECT_THAT(received.substr(0, 20), IsOk());
   EXPECT_LT(received.size(), kPage);
-  // It is the peer that was slow, not the page that was too large.
+  // The peer was slow; the page was not too large.
   limits.response_time = milliseconds(60'000);
   const auto patient = Start(limits, Pages(kPage));
   EXPECT_GT(Ask(patient->address(), kGetMetrics).size(), kPage);
 }
 
 TEST(Http, ResponsesThatNobodyTakesAreBoundedTogether) {
-  constexpr size_t kPage = 16 << 20;  // more than the kernel takes for a connection
+  constexpr size_t kPage = 16 << 20;  // more than the kernel buffers for a connection
   HttpLimits limits = kPatient;
   limits.response_bytes = 2 * kPage + kPage / 2;
   const auto server = Start(limits, Pages(kPage));
   std::vector<Peer> peers;
   for (int i = 0; i < 4; ++i) {
     peers.emplace_back(server->address(), 4096).Send(kGetMetrics);
-    EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());  // so that it has been made
+    EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());  // then it is made
   }
   EXPECT_LT(peers[0].ReadToEnd().size(), kPage);
   EXPECT_LT(peers[1].ReadToEnd().size(), kPage);
@@ -211,7 +211,7 @@ TEST(Http, StopsWithoutWaitingForPeers) {
   EXPECT_TRUE(dripping.EndsWithin(20'000));
 }
 
-// Descriptors of this process and whether they are closed on exec.
+// The descriptors of this process, and whether they are closed on exec.
 std::map<int, bool> Descriptors() {
   std::map<int, bool> found;
   for (int number = 0; number < 1024; ++number) {
@@ -244,11 +244,11 @@ TEST(Http, AnswersWhenTheProcessHasNoDescriptorsLeft) {
     std::vector<UniqueFd> taken;
     while (taken.empty() || taken.back().is_open())
       taken.emplace_back(fcntl(0, F_DUPFD_CLOEXEC, 0));
-    taken.pop_back();  // that was none
+    taken.pop_back();  // the one that failed
     for (int i = 0; i < 20; ++i) {
       taken.pop_back();
-      // One is free now, for the peer; unless the server, in this process as well, is just closing
-      // the connection before and has two at the moment.
+      // One is free now, for the peer. But while the server, in this process as well, closes the
+      // connection before, there may be two.
       std::optional<Peer> peer;
       while (!peer.has_value() || !peer->connected()) peer.emplace(server->address());
       peer->Send(kGetLivez);
@@ -311,7 +311,7 @@ TEST(Http, APortIsFreeAsSoonAsItsServerStopped) {
 }
 
 TEST(Http, Addresses) {
-  // Whether it is a server of this test: another process may have the same port of another address.
+  // Whether this test's server answers: another process may have the same port at another address.
   const std::string mine = absl::StrCat("served by ", getpid());
   HttpPages pages = Pages();
   pages.metrics = [&] { return mine; };
@@ -336,7 +336,7 @@ TEST(Http, Addresses) {
   const auto loopback = Start({}, pages, "[::1]:0");
   EXPECT_TRUE(works("[::1]" + port(*loopback)));
   EXPECT_FALSE(works("127.0.0.1" + port(*loopback)));
-  // Such another one, unless somebody has the port already.
+  // Another server at that port on IPv4, unless another process has it already.
   const auto other = HttpServer::Start("127.0.0.1" + port(*loopback), Pages(), {});
   EXPECT_FALSE(works("127.0.0.1" + port(*loopback)));
   EXPECT_TRUE(works("[::1]" + port(*loopback)));

@@ -1,4 +1,4 @@
-// A client for tests that says exactly the bytes that it is told to, and as slowly.
+// A client for tests that sends exactly the given bytes, as slowly as the test wants.
 #ifndef QUANTD_TESTS_SERVER_HTTP_PEER_H_
 #define QUANTD_TESTS_SERVER_HTTP_PEER_H_
 
@@ -19,11 +19,11 @@ class Peer {
   int descriptor() const { return socket_.get(); }
   // False when the server has closed the connection.
   bool Send(absl::string_view bytes) const;
-  // No more will come from here.
+  // Ends this side: the peer sends nothing more.
   void EndSending() const;
-  // What comes until the server ends the connection; at most 20 s.
+  // Reads until the server ends the connection; at most 20 s.
   std::string ReadToEnd() const;
-  // Whether the server ends the connection within a time, whatever it says before.
+  // Whether the server ends the connection within a time, whatever it sends before.
   bool EndsWithin(int milliseconds) const;
 
  private:

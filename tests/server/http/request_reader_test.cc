@@ -1,4 +1,4 @@
-// What is a request, what is answered to what is none, and that pieces make no difference.
+// What is a request, the errors for what is not, and that pieces make no difference.
 #include "server/http/request_reader.h"
 
 #include <gmock/gmock.h>
@@ -66,7 +66,7 @@ TEST(Request, LinesThatAreNoRequestLine) {
         "GET /livez HTTP/11", "GET /livez HTTP/1.1.1", "GET /livez HTTP/a.b",
         "GET /livez HTTPS/1.1", "G(T /livez HTTP/1.1", "\x16\x03\x01\x02", "GET /li\rvez HTTP/1.1",
         "HTTP/1.1 200 OK"}) {
-    // Known at the end of the line, without waiting for more.
+    // Known at the end of the line, without waiting for more bytes.
     EXPECT_EQ(Read(absl::StrCat(line, "\r\n")).status(), 400) << line;
   }
   EXPECT_EQ(Read("PRI * HTTP/2.0\r\n").status(), 505);
@@ -149,7 +149,7 @@ TEST(Request, NothingAfterItsEndMatters) {
             200);
 }
 
-// Without the limit these would go on for ever. 414 while the first line lasts, 431 from then on.
+// Without the limit these would never end. 414 within the first line, 431 after it.
 TEST(Request, TheLimitIsForAllLinesTogether) {
   const auto status_of = [](std::string bytes) { return Read(bytes).status(); };
   const std::string first = "GET /livez HTTP/1.0\r\n";
@@ -163,13 +163,13 @@ TEST(Request, TheLimitIsForAllLinesTogether) {
   std::string empty_lines;
   while (empty_lines.size() <= kLimit) empty_lines += "\r\n";
   EXPECT_EQ(status_of(empty_lines), 414);
-  // To the byte.
+  // Exact to the byte.
   const std::string header = absl::StrCat("X:", std::string(kLimit - first.size() - 6, 'a'));
   EXPECT_EQ(status_of(absl::StrCat(first, header, "\r\n\r\n")), 200);
   EXPECT_EQ(status_of(absl::StrCat(first, header, "a\r\n\r\n")), 431);
 }
 
-// A request that is likely to be one, with a few bytes changed.
+// A request that is probably valid, with a few bytes changed.
 std::string RandomRequest(std::mt19937& random) {
   std::string request = "GET /metrics?x=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nA: b\r\n\r\n";
   const absl::string_view alphabet("\0\r\n\t :/?01.AGHT\x7f\xff", 18);

@@ -26,7 +26,7 @@ TEST(Crash, WhatWasLoggedBeforeComesFirst) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer's own handler is there";
 #endif
-  constexpr int kLines = 100;  // more than the pipe takes
+  constexpr int kLines = 100;  // more than the pipe can take
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   ASSERT_GE(fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);

@@ -1,4 +1,4 @@
-// How lines look, and that nobody's text can make them look otherwise.
+// The format of lines, and that no text in a field can break it.
 #include "server/log/format.h"
 
 #include <gmock/gmock.h>
@@ -57,7 +57,7 @@ TEST(Format, StylesAreChosenByTheDescriptor) {
   ASSERT_EQ(pipe(ends), 0);
   EXPECT_EQ(StyleFor(Format::kAuto, ends[1]), Style::kText);
   EXPECT_EQ(StyleFor(Format::kJson, ends[1]), Style::kJson);
-  setenv("JOURNAL_STREAM", "1:1", 1);  // somebody else's
+  setenv("JOURNAL_STREAM", "1:1", 1);  // another process's
   EXPECT_EQ(StyleFor(Format::kAuto, ends[1]), Style::kText);
   struct stat status = {};
   ASSERT_EQ(fstat(ends[1], &status), 0);
@@ -69,7 +69,7 @@ TEST(Format, StylesAreChosenByTheDescriptor) {
   close(ends[1]);
 }
 
-// Every byte, pairs that are no UTF-8, marks that turn a line's direction.
+// Every byte, pairs that are not UTF-8, and marks that change the direction of text.
 TEST(Format, NoByteGetsOutThatIsNotPrintableAscii) {
   for (const Style style : {Style::kText, Style::kTerminal, Style::kJournal, Style::kJson}) {
     for (int first = 0; first < 256; ++first) {

@@ -39,7 +39,7 @@ class Pipe {
   int writer() const { return ends_[1]; }
   void CloseReader() { Close(ends_[0]); }
   void CloseWriter() { Close(ends_[1]); }
-  // What there is, until nothing comes for a while.
+  // What is there, until nothing more arrives for a while.
   std::string Read(milliseconds quiet = milliseconds(300)) {
     std::string text;
     for (;;) {
@@ -94,7 +94,7 @@ TEST(Logger, LinesOfManyThreadsComeWhole) {
 TEST(Logger, NobodyWaitsForAReaderThatHasStopped) {
   Pipe pipe;
   Logger logger(pipe.writer(), Format::kText);
-  // Many times what the pipe and the queue take.
+  // Many times more than the pipe and the queue can take.
   constexpr uint64_t kLines = 20'000;
   const auto begin = steady_clock::now();
   for (uint64_t i = 0; i < kLines; ++i) {
@@ -102,7 +102,7 @@ TEST(Logger, NobodyWaitsForAReaderThatHasStopped) {
   }
   EXPECT_LT(steady_clock::now() - begin, seconds(20));
   EXPECT_GT(logger.dropped(), kLines / 2);
-  // The reader comes back: the newest lines, and how many there were before.
+  // The reader comes back: it gets the newest lines, and the number of those that were dropped.
   std::string text;
   std::thread reader([&] { text = pipe.Read(seconds(2)); });
   EXPECT_TRUE(logger.Close(seconds(20)));

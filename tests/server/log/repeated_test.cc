@@ -1,4 +1,4 @@
-// The log as a whole: levels, and events at a bounded rate.
+// The log as a whole: levels, and events at a limited rate.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using ::testing::SizeIs;
 
 using Clock = std::chrono::steady_clock;
 
-// The log of this process, on a file without a name, as long as this lives.
+// The log of this process, written to a file without a name while this object lives.
 class OpenLog {
  public:
   explicit OpenLog(Level level) : fd_(memfd_create("log", MFD_CLOEXEC)) {
@@ -112,7 +112,7 @@ TEST(Repeated, ManyThreadsLoseNoCount) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // A window's begin by two threads at a time may cost or give a line a thread.
+  // If two threads begin a window at the same time, each may write a line too many or too few.
   EXPECT_GE(written.load(), 5u);
   EXPECT_LE(written.load(), 20u);
   EXPECT_EQ(written.load() + CountLost().repeated - before, 40'000u);

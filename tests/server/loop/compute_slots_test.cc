@@ -1,4 +1,4 @@
-// Who computes: never more than there are cores, each once, in turn.
+// Which calls compute: never more than there are cores, each once, in turn.
 #include "server/loop/compute_slots.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// One that asks for a core.
+// A call that asks for a core.
 struct Asker {
   ComputeSlots::Waiting waiting;
   Event granted;
@@ -34,7 +34,7 @@ struct Asker {
   bool cancelled() const { return granted.ready() && !granted.await_resume(); }
 };
 
-// Waits until the loop has run what was posted to it so far.
+// Waits until the loop has run everything that was posted to it.
 void Deliver(LedLoop& loop) {
   RunOn(*loop, [] {});
 }
@@ -104,7 +104,7 @@ TEST(ComputeSlots, ServesPeersInTurns) {
   std::deque<Asker> greedy(kAskers), modest(4);
   Asker first;
   EXPECT_TRUE(first.Take(cores, *loop, 3));
-  // One peer has asked for everything before the other one came.
+  // One peer has asked for everything before the other peer arrives.
   for (Asker& asker : greedy) EXPECT_FALSE(asker.Take(cores, *loop, 1, 1000));
   for (Asker& asker : modest) EXPECT_FALSE(asker.Take(cores, *loop, 2, 1000));
   const auto got = [](const std::deque<Asker>& askers) {
@@ -123,7 +123,7 @@ TEST(ComputeSlots, ServesPeersInTurns) {
   EXPECT_EQ(cores.busy(), 0);
 }
 
-// Loops, a thread pool, and calls that compute with the cores' leave.
+// Loops, a thread pool, and calls that compute when they have a core.
 class Office {
  public:
   Office(int cores_, int loop_count) : cores(cores_) {
@@ -132,7 +132,7 @@ class Office {
     thread_pool.emplace(all, cores_);
   }
 
-  // A call: takes a core, or waits for one, computes, and gives it back.
+  // A call: takes a core or waits for one, computes, and gives it back.
   template <typename Compute>
   Detached Call(size_t index, uint64_t peer, Compute& compute, std::latch& left) {
     Loop& loop = *loops[index];
@@ -162,7 +162,7 @@ TEST(ComputeSlots, AThreadThatHasComputedTakesTheNextOneThatWaits) {
   std::latch left(5);
   const auto compute = [&] { threads.push_back(std::this_thread::get_id()); };
   RunOn(*office.loops[0], [&] {
-    // All of them have asked before the first one computes: it is the loop's matter.
+    // All of them have asked before the first one computes, so they queue on the loop's thread.
     EXPECT_EQ(office.cores.TakeIdle(1), 1);
     for (int i = 0; i < 5; ++i) office.Call(0, 1, compute, left);
     office.cores.Give(1);
@@ -173,7 +173,7 @@ TEST(ComputeSlots, AThreadThatHasComputedTakesTheNextOneThatWaits) {
       << "it was left to another thread, in whose cache nothing is";
 }
 
-// A kernel that takes 5 ms and no CPU: 64 of them on 16 cores take 4 rounds, wherever they came in.
+// A kernel takes 5 ms and no CPU: 64 of them on 16 cores take 4 rounds, whichever loop they are on.
 TEST(ComputeSlots, KeepsAllOfThemBusy) {
   Office office(16, 4);
   std::atomic<int> computing{0};
@@ -197,11 +197,11 @@ TEST(ComputeSlots, KeepsAllOfThemBusy) {
   const auto took = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   std::printf("64 requests of 5 ms on 16 cores: %.1f ms, %d at a time\n", took, most.load());
   EXPECT_LE(most.load(), 16);
-  EXPECT_GE(most.load(), 8);  // all, unless the machine is busy with something else
+  EXPECT_GE(most.load(), 8);  // all, unless the machine is busy
   EXPECT_EQ(office.cores.busy(), 0);
 }
 
-// Calls of many peers on two loops: some are taken back while they wait, some take idle cores, too.
+// Calls of many peers on two loops: some are cancelled while they wait, some take more idle cores.
 class Crowd {
  public:
   explicit Crowd(uint64_t seed) : random_(seed) {}
@@ -209,7 +209,7 @@ class Crowd {
   void Run() {
     std::deque<Job> jobs;
     for (size_t i = 0; i < kCalls; ++i) {
-      // What it does is drawn here: the calls are on several threads.
+      // Drawn here, because the calls run on several threads.
       const int more = OneIn(random_, 4) ? static_cast<int>(1 + Below(random_, 3)) : 0;
       const bool impatient = OneIn(random_, 3);
       const uint64_t peer = Below(random_, 5);
@@ -228,7 +228,7 @@ class Crowd {
   static constexpr int kCores = 3;
   static constexpr int kCalls = 2'000;
 
-  // Takes a request back soon after it was made, maybe too late.
+  // Cancels a request soon after it was made, perhaps too late.
   class Canceller final : public Posted {
    public:
     Canceller(ComputeSlots& cores, ComputeSlots::Waiting& waiting)

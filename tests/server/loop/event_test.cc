@@ -96,8 +96,8 @@ TEST(Event, ThreadsRaceToCompleteIt) {
   EXPECT_EQ(sum, 2 * kRounds);
 }
 
-// A chain of hand-offs between two threads, as a call walks from a loop to where it is computed and
-// back.
+// A chain of hand-offs between two threads, like a call that moves between its loop and the thread
+// that computes it.
 class Worker {
  public:
   Worker() : thread_([this] { Run(); }) {}

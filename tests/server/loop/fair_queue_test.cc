@@ -1,4 +1,4 @@
-// Turns: first come, first served within a peer; the same share for every peer, however it asks.
+// Turns: first come, first served within a peer; equal shares among peers, however they ask.
 #include "server/loop/fair_queue.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ struct Request : FairQueue::Entry {
   uint64_t number = 0;
 };
 
-// A peer that always has so many requests: whenever one is served, it asks for the next one, at
-// once or when somebody else has been served in between.
+// A peer that always has `requests` requests: whenever one is served it asks for the next one, at
+// once, or (slow) when another request has been served in between.
 struct Client {
   uint64_t peer;
   int requests;
@@ -29,7 +29,7 @@ struct Client {
   bool slow = false;
 };
 
-// What each of them is given of `rounds` that are served: the sum of the costs.
+// What each peer gets when `rounds` requests are served: the sum of their costs.
 std::map<uint64_t, double> Served(FairQueue& queue, const std::vector<Client>& clients,
                                   int rounds) {
   std::list<Request> all;
@@ -99,7 +99,7 @@ TEST(FairQueue, SharesEquallyAmongPeersThatAlwaysWait) {
   ExpectEqualShares({{1, 8, 10}, {2, 3, 100}, {3, 1, 1}, {4, 5, 30}, {5, 2, 7}});
 }
 
-// Each asks again only when the next one has been served: so its line is empty in between.
+// Each asks again only when another request has been served, so its line is empty in between.
 TEST(FairQueue, SharesEquallyAmongPeersWhoseLinesAreEmptyForAMoment) {
   ExpectEqualShares({{1, 2, 10, true}, {2, 2, 10, true}});
   ExpectEqualShares({{1, 64, 10, true}, {2, 2, 10, true}});
@@ -116,12 +116,12 @@ TEST(FairQueue, SharesAmongManyPeers) {
   ExpectEqualShares(clients);
 }
 
-// Nobody saves up for later: who was away when others were served gets as much as they from now on.
+// A peer collects no credit while it is away: when it comes back, it gets as much as the others.
 TEST(FairQueue, AReturningPeerGetsNoCreditForItsAbsence) {
   FairQueue queue;
   Served(queue, {{1, 4, 10}, {3, 4, 10}}, 5000);
   ExpectEqualShares({{1, 4, 10}, {2, 4, 10}});
-  // While peer 1 waits, peer 2 comes for the first time.
+  // While peer 1 waits, peer 2 arrives for the first time.
   std::deque<Request> first(100), second(100);
   for (Request& request : first) {
     request.peer = 1;
@@ -165,7 +165,7 @@ TEST(FairQueue, AReturningPeerPaysNothingForWhatItGotWhenItWasAlone) {
 TEST(FairQueue, OfPeersThatAreEvenTheOneThatCameFirstIsNext) {
   FairQueue queue;
   std::deque<Request> requests(100);
-  // In an order that is not the peers', whose lines then lie anywhere.
+  // In an order that differs from that of the peers' numbers, so that their lines lie anywhere.
   for (uint64_t i = 0; i < requests.size(); ++i) queue.Push(requests[i], i * 37 % 101, 10);
   for (Request& request : requests) {
     ASSERT_EQ(queue.First(), &request);
@@ -183,8 +183,7 @@ TEST(FairQueue, APeerThatTakesARequestBackKeepsItsTurn) {
   for (Request* request : {&first[1], &second[0], &second[1]}) queue.Remove(*request, false);
 }
 
-// Pushes, removals from anywhere and turns at random: nothing is lost, and a peer's own keep their
-// order.
+// Random pushes, removals and turns: nothing is lost, and the requests of a peer stay in order.
 TEST(FairQueue, KeepsEveryPeersOrderWhateverIsRemoved) {
   Random random(TestSeed());
   FairQueue queue;
@@ -247,7 +246,7 @@ TEST(FairQueue, ShortOnesPassMuchLongerOnesOfTheirPeer) {
   for (const uint64_t cost : {100, 26, 400, 25, 1, 100, 5}) push(7, cost);
   EXPECT_EQ(served(), (std::vector<uint64_t>{1, 5, 100, 26, 25, 100, 400}));
 
-  // Among a peer's own only, and nothing waits for ever.
+  // Only among a peer's own requests, and no request waits for ever.
   push(7, 1000);
   for (int i = 0; i < 2 * FairQueue::kMostPassed; ++i) push(7, 10);
   std::vector<uint64_t> want(FairQueue::kMostPassed, 10);

@@ -1,4 +1,4 @@
-// Many threads post, one takes: nothing is lost, nothing comes twice, everybody's own keep their
+// Many threads post, one takes: nothing is lost or arrives twice, and each thread's items stay in
 // order.
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ TEST(Inbox, LosesNothingOfManyThreads) {
   std::vector<std::thread> producers;
   for (size_t producer = 0; producer < kProducers; ++producer) {
     producers.emplace_back([&inbox, producer] {
-      // A few items, posted again as soon as they are out.
+      // A few items, which are posted again as soon as they are taken.
       std::vector<Item> items(kItems);
       for (size_t i = 0; i < kPosts; ++i) {
         Item& item = items[i % kItems];

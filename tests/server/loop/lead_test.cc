@@ -1,4 +1,4 @@
-// A call that goes back to the thread that leads, from wherever it computed.
+// A call that returns to the thread that leads, from any thread.
 #include "server/loop/lead.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Lead, StaysWhereItLeads) {
   RunOn(*loop, [&] {
     std::future<bool> result = stayed.get_future();
     Stay(*loop, stayed);
-    // Not by way of the loop: it went on at once.
+    // It continued at once, without a detour through the loop.
     at_once = result.wait_for(std::chrono::seconds(0)) == std::future_status::ready && result.get();
   });
   EXPECT_TRUE(at_once);
@@ -47,7 +47,7 @@ Detached Travel(Loop& first, Loop& second, std::promise<int>& done) {
 }
 
 TEST(Lead, GoesToTheThreadThatLeadsAsOftenAsItLikes) {
-  // Both threads end before a loop does: one may still be about to wake the other.
+  // Declared after both loops, so that its threads end before either: one may still wake the other.
   const std::unique_ptr<Loop> first = NewLoop();
   const std::unique_ptr<Loop> second = NewLoop();
   ThreadPool thread_pool({first.get(), second.get()}, 0);
@@ -62,7 +62,7 @@ Detached ComputeAndReturn(Loop& loop, ThreadPool& thread_pool, std::promise<bool
   for (int i = 0; i < 200; ++i) {
     co_await lead;
     there = there && loop.leading();
-    // No thread may be parked yet: then it computes where it is.
+    // Perhaps no thread is parked yet: then it computes where it is.
     const bool handed_over = thread_pool.HandOver();
     there = there && loop.leading() != handed_over;
   }

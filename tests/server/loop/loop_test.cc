@@ -1,4 +1,4 @@
-// A loop's turns: what is posted, completed, watched and set, in which order and on which thread.
+// A loop's iterations: what is posted, completed, watched and set, in which order, on which thread.
 #include "server/loop/loop.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ class FunctionTimer final : public Timer {
   const std::function<void()> fire_;
 };
 
-// Leads the loop on this thread until `last` is posted and run.
+// Posts `first` and leads the loop on this thread until it is stopped.
 void LeadUntil(Loop& loop, Job& first) {
   loop.Post(first);
   loop.Lead();
@@ -69,7 +69,7 @@ TEST(Loop, APostFromAnotherThreadWakesAWaitingLoop) {
   LedLoop loop;
   EXPECT_FALSE(loop->leading());
   EXPECT_EQ(Loop::Here(), nullptr);
-  // One at a time, so that the loop is about to wait, or does, whenever the next one comes.
+  // One at a time, so that the loop waits, or is about to wait, whenever the next one arrives.
   for (int i = 0; i < 5'000; ++i) {
     bool ran = false;
     RunOn(*loop, [&] { ran = loop->leading() && Loop::Here() == loop.get(); });
@@ -164,7 +164,7 @@ TEST(Loop, TellsAWatcherWhatIsReadyUntilItIsUnwatched) {
 
   RunOn(*loop, [&] { loop->Rewatch(pipe.out(), 0, watcher); });
   pipe.Put('d');
-  // Two turns, each of which would have told it.
+  // Two iterations; each of them would have reported it.
   RunOn(*loop, [] {});
   RunOn(*loop, [] {});
   RunOn(*loop, [&] {
@@ -193,7 +193,7 @@ TEST(Loop, AWatcherMayUnwatchAndDestroyItself) {
   std::unique_ptr<FunctionWatcher> watcher;
   watcher = std::make_unique<FunctionWatcher>([&](uint32_t) {
     loop->Unwatch(pipe.out());
-    // A copy of the function: the one that runs dies with the watcher.
+    // A copy of the function: the running one is destroyed with the watcher.
     const auto done = [&gone] { gone.set_value(); };
     watcher.reset();
     done();
@@ -206,7 +206,7 @@ TEST(Loop, AWatcherMayUnwatchAndDestroyItself) {
     loop->Watch(pipe.out(), EPOLLIN, *watcher);
     loop->Watch(other.out(), EPOLLIN, other_watcher);
     pipe.Put('a');
-    other.Put('b');  // in the same look
+    other.Put('b');  // both are ready in the same poll
   });
   gone.get_future().wait();
   other_told.get_future().wait();
@@ -248,7 +248,7 @@ TEST(Loop, WhatATimerPostsIsRunBeforeItWaits) {
   EXPECT_EQ(ran.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
 }
 
-// What is at the end of a turn is after all that is ready, whatever that posts in its turn.
+// The end of an iteration comes after everything that is ready, and after all that this posts.
 TEST(Loop, EndsAnIterationOnceEverythingThatIsReadyHasRun) {
   const std::unique_ptr<Loop> loop = NewLoop();
   std::string order;
@@ -273,7 +273,7 @@ TEST(Loop, EndsAnIterationOnceEverythingThatIsReadyHasRun) {
   EXPECT_EQ(order, "b" + std::string(100, 'p') + "e");
 }
 
-// So that responses to all that has come share system calls.
+// So that responses to all of it share system calls.
 TEST(Loop, LooksWhatElseHasComeBeforeItEndsAnIteration) {
   const std::unique_ptr<Loop> loop = NewLoop();
   Pipe pipe;
@@ -320,7 +320,7 @@ TEST(Loop, RunsWhatIsPostedNextBeforeEverythingElse) {
   EXPECT_EQ(order, "1n2a");
 }
 
-// A watcher that has more makes a look of its own of it; yet others have their turn at the end.
+// A watcher that has more work asks for another poll; after some of these the iteration ends.
 TEST(Loop, LooksAgainWhenItIsToldButNotForEver) {
   const std::unique_ptr<Loop> loop = NewLoop();
   Pipe pipe;
@@ -343,8 +343,8 @@ TEST(Loop, LooksAgainWhenItIsToldButNotForEver) {
   EXPECT_EQ(order.substr(0, 17), std::string(16, 'r') + "e");
 }
 
-// One that puts itself at the end again is run once a turn, sockets have their turn in between, and
-// the loop does not wait meanwhile.
+// A function that adds itself to the end again runs once per iteration. Sockets are polled in
+// between, and the loop does not wait.
 TEST(Loop, WhatIsAtTheEndAgainWaitsForTheNextIteration) {
   const std::unique_ptr<Loop> loop = NewLoop();
   Pipe pipe;
@@ -370,7 +370,7 @@ TEST(Loop, WhatIsAtTheEndAgainWaitsForTheNextIteration) {
   LeadUntil(*loop, begin);
   EXPECT_EQ(ends, 50);
 
-  // Nothing to wait for, nothing that wakes it: it goes on by itself.
+  // Nothing to wait for and nothing that wakes it: it continues by itself.
   const std::unique_ptr<Loop> quiet = NewLoop();
   int rounds = 0;
   Job round([&] {

@@ -1,4 +1,4 @@
-// What tests of loops need: a seed that can be repeated, a loop with a thread of its own, and a
+// What tests of loops need: a seed that can be repeated, a loop with its own thread, and a
 // coroutine.
 #ifndef QUANTD_TESTS_SERVER_LOOP_LOOP_TESTING_H_
 #define QUANTD_TESTS_SERVER_LOOP_LOOP_TESTING_H_
@@ -26,7 +26,7 @@ using Random = std::mt19937_64;
 inline uint64_t Below(Random& random, uint64_t end) { return random() % end; }
 inline bool OneIn(Random& random, uint64_t n) { return Below(random, n) == 0; }
 
-// QUANTD_TEST_SEED, or one that is never the same; printed, so that a failure can be repeated.
+// QUANTD_TEST_SEED, or a random one; printed, so that a failure can be repeated.
 inline uint64_t TestSeed() {
   const char* text = std::getenv("QUANTD_TEST_SEED");
   const uint64_t seed = text == nullptr ? std::random_device()() : std::strtoull(text, nullptr, 0);
@@ -34,7 +34,7 @@ inline uint64_t TestSeed() {
   return seed;
 }
 
-// A coroutine that nobody waits for. Its frame is gone when it ends.
+// A coroutine that nobody waits for. Its frame is freed when it ends.
 struct Detached {
   struct promise_type {
     Detached get_return_object() { return {}; }
@@ -45,7 +45,7 @@ struct Detached {
   };
 };
 
-// A function to be posted. As often as one likes, but only once at a time.
+// A function that can be posted again as soon as it runs, but not twice at a time.
 class Job final : public Posted {
  public:
   explicit Job(std::function<void()> function) : function_(std::move(function)) {}
@@ -73,7 +73,7 @@ inline std::unique_ptr<Loop> NewLoop() {
   return *std::move(loop);
 }
 
-// A loop, led by a thread of its own until the end of its life.
+// A loop that a thread of its own leads as long as this object lives.
 class LedLoop {
  public:
   LedLoop() : loop_(NewLoop()), thread_([this] { loop_->Lead(); }) {}

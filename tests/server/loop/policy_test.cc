@@ -26,7 +26,7 @@ constexpr Row kRows[] = {
     {3, 0, 3, 3, 3, microseconds(300)},
     {1, 4, 1, 4, 1, microseconds(10'000)},  // --event_loops=4
     {64, 1, 64, 1, 64, microseconds(300)},
-    {0, 0, 1, 1, 1, microseconds(10'000)},  // nobody knows
+    {0, 0, 1, 1, 1, microseconds(10'000)},  // the number is not known
     {-1, -1, 1, 1, 1, microseconds(10'000)},
 };
 
@@ -39,7 +39,7 @@ TEST(Policy, IsThisTable) {
     EXPECT_EQ(policy.spare, row.spare);
     EXPECT_EQ(policy.short_work, row.short_work);
     EXPECT_EQ(policy.busy_poll, microseconds(row.cores == 1 ? 0 : 20));
-    // A granted core always finds a thread that can take over the lead.
+    // A core that is granted always finds a thread to take over the lead.
     EXPECT_GE(policy.spare, policy.cores);
   }
 }

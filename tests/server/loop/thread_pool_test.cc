@@ -1,4 +1,4 @@
-// Threads that give up the lead, compute, and are there again.
+// Threads that give up the lead, compute, and are available again.
 #include "server/loop/thread_pool.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ bool Sleeps(const std::filesystem::path& task) {
   return name_end != std::string::npos && text.substr(name_end + 2, 1) == "S";
 }
 
-// Waits until every thread but this one sleeps: then who should be parked is.
+// Waits until every thread but this one sleeps: then all of the others are parked or lead.
 void WaitUntilAllSleep() {
   for (int quiet = 0; quiet < 3; ++quiet) {
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -41,7 +41,7 @@ void WaitUntilAllSleep() {
   }
 }
 
-// A thread pool and its loops, and all threads where they belong.
+// A thread pool and its loops, when all threads have started.
 struct Ship {
   Ship(int loop_count, int spare) {
     std::vector<Loop*> all;
@@ -90,7 +90,7 @@ TEST(ThreadPool, ALoopGoesOnWhileTheThreadThatLedItComputes) {
   done.get_future().wait();
 }
 
-// What was ready, and what was to be done at the end of the turn, is the next leader's.
+// What was ready, and what was to run at the end of the iteration, is left to the next leader.
 TEST(ThreadPool, WhatTheLeaderHadLeftToDoIsDoneByTheNextOne) {
   Ship ship(1, 1);
   std::latch all(3);
@@ -133,13 +133,13 @@ TEST(ThreadPool, HandsNothingOverWhenNobodyIsParkedOrNothingIsLed) {
   ship.loop().Post(first);
   first_computes.wait();
   ship.loop().Post(second);
-  // The loop is still led: this comes after it.
+  // The loop is still led: this runs after `second`.
   RunOn(ship.loop(), [] {});
   end.count_down();
   both.wait();
 }
 
-// The thread that parked last has its stack in the cache; of many only as many as needed are woken.
+// The thread that parked last has its stack in the cache; only as many as needed are woken.
 TEST(ThreadPool, WakesTheThreadThatParkedLast) {
   Ship ship(1, 5);
   std::set<pid_t> leaders;
@@ -165,7 +165,7 @@ TEST(ThreadPool, EndsWithAllItsThreadsWhateverTheyDo) {
     const auto compute = [&] {
       EXPECT_TRUE(ship.thread_pool->HandOver());
       started.count_down();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // beyond the end's begin, mostly
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // mostly, the ship ends before
       ended.fetch_add(1);
     };
     Job first(compute), second(compute);
@@ -177,7 +177,7 @@ TEST(ThreadPool, EndsWithAllItsThreadsWhateverTheyDo) {
   }
 }
 
-// Calls that compute here and there, on two loops at a time: each loop has one leader at most.
+// Calls that compute on two loops at a time: each loop has at most one leader.
 class Counted {
  public:
   explicit Counted(Ship& ship) : ship_(ship) {}

@@ -1,4 +1,4 @@
-// Timers against a multimap, whatever is set, moved and taken back, and by whom.
+// Timers against a multimap, whatever is set, moved and cancelled, and from where.
 #include "server/loop/timers.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(Timers, OneThatFiresMaySetItselfAndOthersAgainAndClearThem) {
   TestTimer repeated([&](TestTimer& self) {
     EXPECT_FALSE(self.set());
     fired += 'r';
-    if (fired.size() < 3) timers.Set(self, self.when() + milliseconds(1));  // due as well
+    if (fired.size() < 3) timers.Set(self, self.when() + milliseconds(1));  // also due
     timers.Set(late, kBegin + milliseconds(7));
     timers.Clear(never);
   });

@@ -1,5 +1,5 @@
-// The memory of messages: sizes, what is counted, what is kept and given back, and what happens
-// when there is none.
+// The memory of messages: its sizes, what is counted, kept and given back, and what happens when
+// there is none.
 #include "server/memory/buffer.h"
 
 #include <gtest/gtest.h>
@@ -133,7 +133,7 @@ TEST(Pool, KeptOnesMakeRoom) {
   const Buffer large = pool.Allocate(64 * kMiB);
   EXPECT_EQ(pool.used_bytes(), 64 * kMiB);
   EXPECT_LE(pool.kept_bytes(), 36 * kMiB);
-  const Buffer more = pool.Allocate(64 * kMiB);  // what is used is not refused
+  const Buffer more = pool.Allocate(64 * kMiB);  // the limit is only for what is kept
   ASSERT_NE(more.data(), nullptr);
   EXPECT_EQ(pool.kept_bytes(), 0U);
 }
@@ -148,13 +148,13 @@ uint64_t AddressSpace() {
   return pages * 4096;
 }
 
-// Takes what is left of the address space away from this process.
+// Leaves this process only `bytes` of address space.
 void LeaveOnly(uint64_t bytes) {
   const rlimit limit = {AddressSpace() + bytes, AddressSpace() + bytes};
   setrlimit(RLIMIT_AS, &limit);
 }
 
-// What is kept of another size is no reason to have no memory. In a process of its own.
+// Kept buffers of another size do not cause a lack of memory. In a process of its own.
 TEST(PoolDeathTest, WhatIsKeptIsGivenBackBeforeMemoryIsRefused) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto run = [] {
@@ -175,7 +175,7 @@ TEST(PoolDeathTest, WhatIsKeptIsGivenBackBeforeMemoryIsRefused) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
-// Giving a buffer back takes no memory: it happens where nothing may fail.
+// Giving a buffer back needs no memory: it happens where nothing may fail.
 TEST(PoolDeathTest, FreesWhenThereIsNoMemoryAtAll) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto run = [] {
@@ -194,7 +194,7 @@ TEST(PoolDeathTest, FreesWhenThereIsNoMemoryAtAll) {
 }
 #endif
 
-// Many threads, each with a model of its own; what the pool says is their sum.
+// Many threads, each with its own model; the pool must report their sum.
 TEST(Pool, CountsWhatManyThreadsTake) {
   const uint64_t seed = loop::TestSeed();
   Pool pool;

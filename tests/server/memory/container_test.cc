@@ -17,7 +17,7 @@ namespace {
 constexpr char kV2[] = "/sys/fs/cgroup";
 constexpr char kV1[] = "/sys/fs/cgroup/memory";
 
-// A root folder of its own, gone with the test.
+// A root folder of its own, removed with the test.
 class Root {
  public:
   Root() {
@@ -60,13 +60,13 @@ TEST(CgroupLimitTest, Version2OfItsOwnGroup) {
   root.Write(std::string(kV2) + "/kubepods.slice/pod1/quantd/memory.max", "1000000\n");
   root.Write(std::string(kV2) + "/kubepods.slice/pod1/memory.max", "2000000\n");
   root.Write(std::string(kV2) + "/kubepods.slice/memory.max", "max\n");
-  // Not those beside it or below it.
+  // Limits of groups beside it or below it do not count.
   root.Write(std::string(kV2) + "/kubepods.slice/pod2/memory.max", "10\n");
   root.Write(std::string(kV2) + "/kubepods.slice/pod1/quantd/child/memory.max", "20\n");
   EXPECT_EQ(root.Limit(), 1000000U);
 }
 
-// A pod's limit holds for each of its containers.
+// A pod's limit applies to each of its containers.
 TEST(CgroupLimitTest, Version2OfAGroupAroundIt) {
   for (const char* const group :
        {"/kubepods.slice/pod1", "/kubepods.slice", "", "/kubepods.slice/pod1/quantd"}) {
@@ -86,7 +86,7 @@ TEST(CgroupLimitTest, MaxIsNone) {
   EXPECT_EQ(root.Limit(), 0U);
 }
 
-// The path is that of the host, and only the container's own group is mounted.
+// The path is the host's, and only the container's own group is mounted.
 TEST(CgroupLimitTest, AHostsPathWithTheContainersMount) {
   const Root root;
   root.Member("0::/system.slice/docker-0123.scope\n");
@@ -107,8 +107,8 @@ TEST(CgroupLimitTest, Version1) {
   EXPECT_EQ(root.Limit(), 350000000U);
 }
 
-// Without a namespace for groups: the host's path, a mount that begins at the container's group,
-// and the process in a group below that.
+// Without a namespace for groups: the path is the host's, the mount begins at the container's
+// group, and the process is in a group below that.
 TEST(CgroupLimitTest, AGroupBelowTheContainersOwn) {
   for (const bool v2 : {true, false}) {
     const Root root;
@@ -142,11 +142,11 @@ TEST(CgroupLimitTest, WhereverItIsMounted) {
   root.Write("/cgroups/memory/jobs/1/memory.limit_in_bytes", "600000000\n");
   root.Write("/cgroups/cpu/jobs/1/memory.limit_in_bytes", "1\n");
   EXPECT_EQ(root.Limit(), 600000000U);
-  root.Write("/cgroups/two/memory.max", "500000000\n");  // of a group that is not in the mount
+  root.Write("/cgroups/two/memory.max", "500000000\n");  // for a group that is not in the mount
   EXPECT_EQ(root.Limit(), 500000000U);
 }
 
-// "/docker/01" is not around "/docker/0123".
+// "/docker/01" is not a parent of "/docker/0123".
 TEST(CgroupLimitTest, ANameThatBeginsLikeTheMountsIsAnother) {
   const Root root;
   root.Member("0::/docker/0123\n");
@@ -181,7 +181,7 @@ TEST(CgroupLimitTest, Version1AmongOthersInOneHierarchy) {
   EXPECT_EQ(root.Limit(), 5000000U);
 }
 
-// Both at a time: version 2 has no memory controller then, or version 1 has none.
+// Both versions at a time: then version 2 has no memory controller, or version 1 has none.
 TEST(CgroupLimitTest, Hybrid) {
   const Root root;
   root.Member(

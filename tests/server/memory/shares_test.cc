@@ -1,4 +1,4 @@
-// How memory is divided, in figures, for containers of the sizes that there are.
+// How memory is divided, in figures, for containers of common sizes.
 #include "server/memory/shares.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ constexpr uint64_t kKiB = 1 << 10;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kGiB = 1 << 30;
 
-// What options.cc wants when no flag is given.
+// What options.cc asks for without flags.
 constexpr Wanted Default(uint64_t limit, uint64_t cpus) {
   Wanted wanted;
   wanted.max_message = 64 * kMiB;
@@ -68,13 +68,13 @@ TEST(SharesTest, WithoutFlagsTheLimitIsKept) {
     for (const uint64_t cpus : {1, 2, 4, 16, 32}) {
       const Shares shares = Divide(limit, Default(limit, cpus));
       ASSERT_LE(shares.most(), limit) << cpus;
-      // None of it lies idle, either.
+      // No memory is left unused, either.
       ASSERT_GE(shares.most() + 16, limit) << cpus;
     }
   }
 }
 
-// Even where there is nothing: the smallest container serves one small request at a time.
+// Even without any memory: the smallest container serves one small request at a time.
 TEST(SharesTest, ThereIsALeast) {
   for (const uint64_t limit : {uint64_t{0}, uint64_t{1}, 16 * kMiB, 32 * kMiB}) {
     const Shares shares = Divide(limit, Default(limit, 64));
@@ -91,7 +91,7 @@ TEST(SharesTest, ABudgetForRequestsIsOneForReceivingToo) {
   wanted.requests = 100 * kMiB;
   const Shares large = Divide(4 * kGiB, wanted);
   EXPECT_EQ(large.requests, 100 * kMiB);
-  // As much, and room for the largest one.
+  // As much, plus room for the largest message.
   EXPECT_GE(large.receiving, 100 * kMiB);
   EXPECT_LE(large.receiving, 110 * kMiB);
   EXPECT_EQ(large.max_message, 64 * kMiB);
@@ -104,7 +104,7 @@ TEST(SharesTest, ABudgetForRequestsIsOneForReceivingToo) {
   EXPECT_EQ(small.max_message, 14 * kMiB / 8 * 7);
   EXPECT_TRUE(small.limited_by_receiving);
 
-  // Who knows better than the container is believed.
+  // A flag counts more than the container's limit.
   wanted.requests = 2 * kGiB;
   const Shares over = Divide(kGiB, wanted);
   EXPECT_EQ(over.requests, 2 * kGiB);
@@ -139,7 +139,7 @@ TEST(SharesTest, SharedMemoryTakesAQuarterForHoles) {
   EXPECT_LE(with.most(), kGiB);
 }
 
-// Windows of 4096 streams are a part of what there is to receive in.
+// The windows of 4096 streams are a part of the memory for receiving.
 TEST(SharesTest, WindowsGrowWithTheMemoryToReceiveIn) {
   Wanted wanted = Default(kGiB, 2);
   for (const auto& [receiving, window] :
@@ -173,7 +173,7 @@ TEST(SharesTest, WhateverIsWantedItHangsTogether) {
                 shares.receiving == std::max(wanted.receiving, kLeastReceiving));
     ASSERT_GE(shares.receiving, 2 * shares.window);
     ASSERT_LE(shares.max_message, wanted.max_message);
-    // The largest has its place beside first windows.
+    // The largest message has its place beside the first windows.
     ASSERT_LE(shares.max_message, shares.receiving - std::max(shares.receiving / 8, shares.window));
     ASSERT_EQ(shares.limited_by_receiving, shares.max_message < wanted.max_message);
     ASSERT_TRUE(std::has_single_bit(shares.window));

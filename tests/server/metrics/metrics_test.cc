@@ -1,4 +1,4 @@
-// The histogram's buckets, and the page that is made of what was counted.
+// The histogram's buckets, and the page with all that was counted.
 #include "server/metrics/metrics.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ TEST(Histogram, AnUpperBoundBelongsToItsBucket) {
   Histogram histogram;
   histogram.Observe(nanoseconds(10'000));
   histogram.Observe(nanoseconds(10'001));
-  histogram.Observe(nanoseconds(-5));  // a clock that went back
+  histogram.Observe(nanoseconds(-5));  // the clock went back
   histogram.Observe(seconds(100));
   histogram.Observe(seconds(101));
   const auto collected = histogram.Collect();
@@ -125,12 +125,12 @@ TEST(Metrics, CoresCountTheirTime) {
   Metrics metrics(kBuild, Now);
   metrics.CountComputing(1, std::chrono::milliseconds(250));
   metrics.CountComputing(4, std::chrono::milliseconds(500));
-  metrics.CountComputing(1, seconds(-1));  // a clock that went back
+  metrics.CountComputing(1, seconds(-1));  // the clock went back
   EXPECT_THAT(Lines(metrics.Text()), Contains("quantd_busy_core_seconds_total 2.25"));
 }
 
-// The same series, with families named as OpenMetrics wants them, and exemplars where calls were
-// traced: at the bucket that each fell into, the last one of them.
+// The same series with OpenMetrics' names of families, and with exemplars for traced calls: the
+// last one of each bucket.
 TEST(Metrics, OpenMetricsHasExemplars) {
   Metrics metrics(kBuild, Now);
   const auto call = [&metrics](int milliseconds, const char* trace) {
@@ -154,7 +154,7 @@ TEST(Metrics, OpenMetricsHasExemplars) {
   EXPECT_THAT(lines, Contains(with(R"("0.005"} 4 # {trace_id="cccc"} 0.004 )")));
   EXPECT_THAT(lines, Contains(with(R"("+Inf"} 5 # {trace_id="dddd"} 200 )")));
   EXPECT_THAT(page, Not(HasSubstr("bbbb")));
-  // Without exemplars and comments the two are the same.
+  // Without exemplars and comments, the two pages are equal.
   std::vector<std::string> text, open;
   for (const std::string& line : Lines(metrics.Text())) {
     if (line.rfind("process_", 0) != 0 && line.rfind('#', 0) != 0) text.push_back(line);
@@ -206,7 +206,7 @@ TEST(Metrics, ShowsWhatOthersCount) {
   }
 }
 
-// They are asked each time, and once: the numbers of a page belong together.
+// The readings are taken once for each page, so that its numbers belong together.
 TEST(Metrics, AsksOnceForAPage) {
   int asked = 0;
   const Metrics metrics(kBuild, [&asked] {
@@ -239,7 +239,7 @@ TEST(Metrics, CountsWhereItIsTold) {
   }
 }
 
-// The methods' table of the wire is the metrics' too: a row of each is in each family.
+// Metrics use wire's table of methods: each of its rows is in each family.
 TEST(Metrics, EveryMethodIsCountedByItself) {
   Metrics metrics(kBuild, Now);
   uint64_t n = 0;
@@ -271,7 +271,7 @@ TEST(Metrics, RejectionsAreCountedByTheirReason) {
     ++n;
     for (uint64_t i = 0; i < n; ++i) metrics.CountRejection(rejection.reason);
   }
-  // A client's own mistakes are none, nor is what nobody has heard of.
+  // A client's own mistakes are not counted, nor are unknown reasons.
   metrics.CountRejection("INVALID_ARGUMENT");
   metrics.CountRejection("queue_full");
   metrics.CountRejection("");
@@ -283,7 +283,7 @@ TEST(Metrics, RejectionsAreCountedByTheirReason) {
   }
 }
 
-// As at the limit of descriptors, just when they matter.
+// As at the limit of descriptors, where these figures matter most.
 TEST(Process, FiguresDoNotNeedADescriptor) {
   const ProcessStatus before = ReadProcessStatus();
   EXPECT_GT(before.start_time_seconds, 0);

@@ -1,4 +1,4 @@
-// Sockets that listen: what can be had, what can't, and why not, in one line.
+// Listening sockets: which can be opened, which cannot, and why not, in one line.
 #include "server/net/listen.h"
 
 #include <arpa/inet.h>
@@ -59,7 +59,7 @@ sockaddr_un UnixAddress(const std::string& path) {
   return where;
 }
 
-// A socket of any type that is bound there, and listens if it can.
+// A socket of any type, bound to this path, which listens if its type can.
 int BindUnix(const std::string& path, int type) {
   const int fd = socket(AF_UNIX, type, 0);
   const sockaddr_un where = UnixAddress(path);
@@ -124,7 +124,7 @@ TEST(ListenTcp, PicksAPortAndSaysWhich) {
   EXPECT_THAT(std::string(again.status().message()), HasSubstr("in use (--listen)"));
   listening->listeners.clear();
   EXPECT_FALSE(ConnectsTcp(AF_INET, port));
-  // Connections of before do not keep the port.
+  // Earlier connections do not keep the port.
   EXPECT_TRUE(Listen("127.0.0.1:" + std::to_string(port), "--listen").ok());
 }
 
@@ -140,7 +140,7 @@ TEST(ListenTcp, AnyMeansBothFamilies) {
   }
 }
 
-// From now on, for this thread and for good: a kernel without IPv6.
+// From now on, this thread can make no IPv6 socket: as on a kernel without IPv6.
 bool TakeIpv6Away() {
   std::array<sock_filter, 6> filter = {{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -171,9 +171,9 @@ TEST(ListenTcp, WithoutIpv6AnyMeansIpv4AndSaysSo) {
             "this machine has no IPv6: on " + both->address + " instead of [::]:0 (--listen)");
   EXPECT_TRUE(ConnectsTcp(AF_INET, PortOf(both->address)));
   ASSERT_TRUE(asked.ok()) << asked.status();
-  EXPECT_EQ(asked->note, "");  // as it was asked for
+  EXPECT_EQ(asked->note, "");  // nothing was changed
   EXPECT_TRUE(ConnectsTcp(AF_INET, PortOf(asked->address)));
-  // Not an address of every kind: that one can't be had.
+  // A single IPv6 address has no substitute.
   EXPECT_EQ(one.status().code(), absl::StatusCode::kUnavailable);
 }
 
@@ -247,7 +247,7 @@ TEST(ListenUnix, TakesTheDeadOnesPlace) {
   EXPECT_TRUE(ConnectsUnix(path));
 }
 
-// Whatever lives there, and however busy it is.
+// From no socket of any type, however busy it is.
 TEST(ListenUnix, StealsFromNobody) {
   const Folder folder;
   const std::string path = folder / "socket";
@@ -258,7 +258,7 @@ TEST(ListenUnix, StealsFromNobody) {
     close(fd);
     unlink(path.c_str());
   }
-  // Its queue is full.
+  // The socket's queue is full.
   const int busy = BindUnix(path, SOCK_STREAM);
   std::vector<int> waiting;
   for (int i = 0; i < 20; ++i) {
@@ -283,7 +283,7 @@ TEST(ListenUnix, StealsFromNobody) {
   unlink(path.c_str());
 }
 
-// Who can't ask whether somebody listens must not say that nobody does.
+// If the server cannot check whether somebody listens, it must not conclude that nobody does.
 TEST(ListenUnix, StealsFromNobodyWhenThereAreNoDescriptors) {
   const Folder folder;
   const std::string path = folder / "socket";
@@ -291,7 +291,7 @@ TEST(ListenUnix, StealsFromNobodyWhenThereAreNoDescriptors) {
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
   for (int free = 0; free < 4; ++free) {
-    // All descriptors below the limit are taken, but for so many.
+    // All descriptors below the limit are taken, except `free` of them.
     std::vector<int> taken;
     rlimit few = before;
     few.rlim_cur = 100;
@@ -310,7 +310,7 @@ TEST(ListenUnix, StealsFromNobodyWhenThereAreNoDescriptors) {
   unlink(path.c_str());
 }
 
-// The file was removed by hand, and another server has its place.
+// The file was removed by hand, and another server has its path now.
 TEST(ListenUnix, LeavesAnothersFile) {
   const Folder folder;
   const std::string path = folder / "socket";

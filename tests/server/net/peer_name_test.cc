@@ -32,8 +32,8 @@ int ConnectTo(const std::string& path) {
   return fd;
 }
 
-// What a process of another PID namespace, as a server in a container, makes of two connections of
-// one client and one of another: 0 is as it should be.
+// How a process of another PID namespace, as a server in a container, names two connections of one
+// client and one of another: 0 if correctly.
 int JudgePeers(int listener) {
   Peer peers[3];
   for (Peer& peer : peers) peer = PeerOf(accept(listener, nullptr, nullptr));

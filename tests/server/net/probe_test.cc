@@ -1,4 +1,4 @@
-// A probe's view of servers that speak HTTP/2, of others, and of none.
+// What a probe finds at servers that speak HTTP/2, at others, and where there is none.
 #include "server/net/probe.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST(Probe, KnowsWhoTakesNoMore) {
     while ((fd = accept(listening, nullptr, nullptr)) < 0) {
       std::this_thread::sleep_for(milliseconds(1));
     }
-    // A close with bytes unread, or so told, resets the connection.
+    // Closing with unread bytes, or with this option, resets the connection.
     const linger none = {1, 0};
     if (abrupt) setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
     close(fd);
@@ -128,7 +128,7 @@ TEST(Probe, BlamesNobodyForItsOwnLackOfDescriptors) {
   EXPECT_EQ(Probe(speaker.address(), "", milliseconds(5'000)), Found::kServer);
 }
 
-// Alive until two probes have failed, alive again after one that has not.
+// Alive until two probes have failed, and again after one success.
 TEST(Prober, BelievesTwoFailures) {
   auto speaker = std::make_unique<Speaker>("127.0.0.1:0", kSettings);
   const std::string address = speaker->address();
@@ -144,7 +144,7 @@ TEST(Prober, BelievesTwoFailures) {
   speaker = std::make_unique<Speaker>(address, kSettings);
   prober.Look();
   EXPECT_TRUE(prober.Alive());
-  // Nobody asks: nobody is probed.
+  // If nobody asks, nothing is probed.
   speaker.reset();
   prober.Look();
   for (int i = 0; i < 5; ++i) prober.Look();

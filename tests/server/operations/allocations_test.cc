@@ -1,4 +1,4 @@
-// What planning, executing and answering allocate, against what was said before any of it.
+// What planning, executing and encoding allocate, against the bounds that are known before.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr uint64_t kFixed = 4096;
 
 struct Served {
   bool answered = false;
-  uint64_t peak_bytes = 0;  // of operator new, and of the response's own pieces
+  uint64_t peak_bytes = 0;  // of operator new, and of the response
 };
 
 Served Serve(const wire::Request& request, const Executor& executor) {
@@ -44,7 +44,8 @@ Served Serve(const wire::Request& request, const Executor& executor) {
     pieces = contents.y.size() + contents.y_scale.size() + contents.y_zero_point.size();
     if (!operation->Execute(executor, [] { return false; }, response.contents()).ok()) return;
     const memory::Piece piece = std::move(response).FinishItem(~uint64_t{0});
-    // As values the packed bytes are beside the encoded ones, else they are among them.
+    // As values, the packed bytes exist beside the encoded ones; else they are a part of the
+    // response.
     if (request.output_encoding == wire::Encoding::kRaw) pieces = 0;
     pieces += piece.size;
     served.answered = true;
@@ -62,7 +63,7 @@ TEST(AllocationsTest, IsNeverLessThanWhatIsTaken) {
     for (int j = 0; j < kRequests; ++j) {
       Random random(seed + j);
       const wire::Request request = RandomParameters(kMethods[i].method, random);
-      if (j == 0) Serve(request, executor);  // whatever the first one makes for all
+      if (j == 0) Serve(request, executor);  // allocates what all later ones share
       const Served served = Serve(request, executor);
       answered += served.answered ? 1 : 0;
       ASSERT_LE(served.peak_bytes, MemoryBound(request) + kFixed)
@@ -84,7 +85,7 @@ TEST(AllocationsTest, TakesNextToNoMemoryItself) {
   }
 }
 
-// What a calibrator says that it keeps, and takes besides.
+// What a calibrator announces that it keeps, and what it takes besides.
 TEST(AllocationsTest, OfCalibrationsTheyAreWhatWasSaid) {
   const uint64_t seed = wire::TestSeed(20261128);
   for (int i = 0; i < 400; ++i) {

@@ -46,7 +46,7 @@ QuantizeEmbeddingsParameters Embeddings(DataType x, DataType y) {
   return request;
 }
 
-// What is computed is not only x: every vector takes some time, and every range.
+// Reading x is not all of the work: every vector and every range take some time.
 TEST(CostKindTest, EmbeddingsThatAreNotMostlyX) {
   QuantizeEmbeddingsParameters request = Embeddings(DataType::kFloat16, DataType::kUint8);
   const uint64_t bytes = 2 * kElements;
@@ -70,7 +70,7 @@ TEST(CostKindTest, EveryKindHasANumberOfItsOwn) {
   std::set<size_t> kinds;
   size_t count = 0;
   const Costs costs;  // a sanitizer would see a number past its end
-  // What is assumed of it: 4 GB/s, a quarter of that with a report, and 0.1 GB/s of values.
+  // Assumed at first: 4 GB/s, a quarter of that with a report, and 0.1 GB/s for values.
   const auto add = [&](const CostKind& kind, bool values, bool report) {
     EXPECT_TRUE(kinds.insert(kind.index).second);
     const double each = values ? 10 : report ? 1 : 0.25;
@@ -117,7 +117,7 @@ TEST(CostKindTest, EveryKindHasANumberOfItsOwn) {
   EXPECT_EQ(count, kDataTypes.size() * kDataTypes.size() * 2 * 2 * 7 + kDataTypes.size() * 8);
 }
 
-// All that is counted in bins is a kind, whatever the method does with them.
+// All methods that count bins are one kind, whatever they do with the bins.
 TEST(CostKindTest, ACalibrationIsOfBinsOrNot) {
   const TensorView x = MakeView(DataType::kFloat16, {100, 100});
   CalibrationOptions options;
@@ -151,7 +151,7 @@ TEST(CostKindTest, LengthsOfEmbeddingsAndBitsAreKinds) {
   }
 }
 
-// What does not change how long it takes does not make another kind, or nothing would be learned.
+// A property that does not change the speed makes no separate kind, or nothing would be learned.
 TEST(CostKindTest, TheSizeIsNoKind) {
   QuantizeParameters small = Quantize(DataType::kFloat, DataType::kUint8);
   small.x = MakeView(DataType::kFloat, {100, 100});
@@ -175,7 +175,7 @@ TEST(CostKindTest, ManyScalesAreMoreThanOneFor64Elements) {
 
   const size_t dynamic = Kind(DynamicQuantize(DataType::kFloat, DataType::kInt8)).index;
   DynamicQuantizeParameters blocked = DynamicQuantize(DataType::kFloat, DataType::kInt8);
-  // The last dimension's are those that lie together; 0 and -1: all of it.
+  // Elements of a block in the last dimension are neighbours; 0 and -1 mean the whole dimension.
   for (const int64_t block : {-1, 0, 1, 63, 64, 65}) {
     blocked.granularity = {.block_size = block};
     const bool many = block == 1 || block == 63;
@@ -187,7 +187,7 @@ TEST(CostKindTest, ManyScalesAreMoreThanOneFor64Elements) {
   }
 }
 
-// Of Dequantize's x as FLOAT.
+// For a Dequantize, x counts as FLOAT.
 TEST(CostKindTest, ManyScalesOfADequantizeAreCountedAgainstWhatItWrites) {
   for (const DataType type : {DataType::kUint8, DataType::kInt2, DataType::kInt16}) {
     DequantizeParameters request = Dequantize(type, DataType::kFloat);
@@ -199,8 +199,8 @@ TEST(CostKindTest, ManyScalesOfADequantizeAreCountedAgainstWhatItWrites) {
   }
 }
 
-// They are bytes by then. Else what is learned of them would be believed of those on their way out,
-// which take forty times as long.
+// They are packed into bytes before. Otherwise, what is learned of them would apply to requests
+// whose response has values, which take forty times as long.
 TEST(CostKindTest, ValuesOnTheirWayInAreNoKind) {
   wire::Request request;
   request.parameters = Quantize(DataType::kFloat, DataType::kUint8);
@@ -215,13 +215,13 @@ TEST(CostKindTest, BytesAreThoseThatAreReadAndWritten) {
   EXPECT_EQ(Kind(Dequantize(DataType::kUint8, DataType::kFloat)).bytes, 5U * kElements);
   EXPECT_EQ(Kind(Dequantize(DataType::kInt2, DataType::kFloat)).bytes, 17U * kElements / 4);
   EXPECT_EQ(Kind(DynamicQuantize(DataType::kFloat16, DataType::kInt8)).bytes, 2U * kElements);
-  // Scales are read also for an x without elements.
+  // Scales are read even if x has no elements.
   QuantizeParameters scales = Quantize(DataType::kFloat, DataType::kUint8);
   scales.x = MakeView(DataType::kFloat, {0, kElements});
   scales.scale = MakeView(DataType::kFloat, {kElements});
   scales.zero_point = MakeView(DataType::kUint8, {kElements});
   EXPECT_EQ(Kind(scales).bytes, 5U * kElements);
-  // The least that is assumed of any: it takes some time to begin.
+  // The least for any request, because starting takes some time.
   QuantizeParameters request = Quantize(DataType::kFloat, DataType::kUint8);
   request.x = MakeView(DataType::kFloat, {1});
   EXPECT_EQ(Kind(request).bytes, 4096U);
@@ -263,7 +263,7 @@ TEST(CostsTest, LearnsTheFastestAtOnce) {
   EXPECT_EQ(costs.Estimate(other), of_other);
 }
 
-// An assumption far off, on a slow machine, must not take hundreds of requests to be corrected.
+// A bad assumption, on a slow machine, must not take hundreds of requests to be corrected.
 TEST(CostsTest, TheFirstOneSaysMoreThanAnAssumption) {
   Costs costs;
   const CostKind kind = {Plain().index, 4096};
@@ -273,7 +273,7 @@ TEST(CostsTest, TheFirstOneSaysMoreThanAnAssumption) {
   EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()), 1'000'000, 10);
 }
 
-// One that was disturbed says little; if all of them are slow, that is how it is.
+// A single slow request may have been disturbed, so it counts little; many slow ones are believed.
 TEST(CostsTest, RecoversByTwoPercentAtATime) {
   Costs costs;
   const CostKind kind = {Plain().index, 1'000'000};
@@ -284,12 +284,12 @@ TEST(CostsTest, RecoversByTwoPercentAtATime) {
     expected *= 1.02;
     ASSERT_NEAR(static_cast<double>(costs.Estimate(kind).count()), expected, expected / 1000);
   }
-  // No further than what was seen.
+  // The estimate does not exceed what was seen.
   for (int i = 0; i < 1000; ++i) costs.Learn(kind, microseconds(500));
   EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()), 500'000, 100);
 }
 
-// A clock that stood still, or went back, must not make a kind free for ever.
+// A clock that stood still or went back must not make a kind cost nothing for ever.
 TEST(CostsTest, NothingIsFree) {
   Costs costs;
   const CostKind kind = {Plain().index, 1'000'000};

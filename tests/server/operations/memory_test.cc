@@ -1,4 +1,4 @@
-// What is said of a request before it is planned, against what the plan says.
+// What is calculated for a request before it is planned, against its plan.
 #include "server/operations/memory.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ wire::Request Of(Parameters parameters) {
   return request;
 }
 
-// Calls check(request, operation) for many requests that a plan takes.
+// Calls check(request, operation) for many requests that a plan accepts.
 template <typename Check>
 void ForManyPlans(Method method, int requests, Check check) {
   const uint64_t seed = wire::TestSeed(20261124);
@@ -55,7 +55,7 @@ TEST(MemoryBoundTest, IsWhatThePlanSaysAndLittleMore) {
     ForManyPlans(kMethods[i].method, 30'000, [](const auto& request, const Operation& operation) {
       const uint64_t bound = MemoryBound(request);
       ASSERT_GE(bound, operation.memory_bytes());
-      // An empty tensor may have scales, some MiB of them, and mostly has none.
+      // An empty tensor may have some MiB of scales, and mostly has none.
       const bool values = request.output_encoding == wire::Encoding::kValues;
       const uint64_t of_empty = operation.elements() > 0 ? 0 : values ? 8 << 20 : 3 << 20;
       ASSERT_LE(bound, 3 * operation.memory_bytes() + of_empty);
@@ -68,7 +68,7 @@ TEST(ResponseBoundTest, IsWhatThePlanSaysAndLittleMore) {
     ForManyPlans(kMethods[i].method, 10'000, [](const auto& request, const Operation& operation) {
       const uint64_t bytes = wire::MaxEncodedBytes(operation.response_layout());
       ASSERT_GE(ResponseBound(request), bytes);
-      // As above; and scales are thought to be FLOAT.
+      // As above; besides, scales count as FLOAT.
       const bool values = request.output_encoding == wire::Encoding::kValues;
       const uint64_t of_empty = operation.elements() > 0 ? 0 : values ? 8 << 20 : 3 << 20;
       ASSERT_LE(ResponseBound(request), 6 * bytes + of_empty);
@@ -76,7 +76,7 @@ TEST(ResponseBoundTest, IsWhatThePlanSaysAndLittleMore) {
   }
 }
 
-// What lies in shared memory is not the server's own.
+// Tensors in shared memory are not the server's memory.
 TEST(MemoryBoundTest, OfTensorsInSharedMemoryThereIsTheRest) {
   for (size_t i = 0; i < kUnaryOperations; ++i) {
     ForManyPlans(kMethods[i].method, 10'000, [](const auto& request, const Operation& operation) {
@@ -99,9 +99,9 @@ TEST(MemoryBoundTest, OfTensorsInSharedMemoryThereIsTheRest) {
   }
 }
 
-// Of Quantize and Dequantize it is exact, but for the columns that a plan makes of parameters,
-// three of 4 bytes at most; of DynamicQuantize a scale may be smaller than FLOAT, and a zero point
-// absent.
+// For Quantize and Dequantize the bound is exact except for columns that a plan makes of parameters
+// (at most three of 4 bytes). For DynamicQuantize a scale may be smaller than FLOAT, and there may
+// be no zero point.
 TEST(MemoryBoundTest, OfRawRequestsItIsExactButForTheirParameters) {
   const auto elements = [](const TensorView& tensor) { return *ElementCount(tensor.shape, ""); };
   const auto count = [&](const auto& parameters) -> int64_t {
@@ -132,10 +132,10 @@ TEST(MemoryBoundTest, OfRawRequestsItIsExactButForTheirParameters) {
         return;
       }
       const uint64_t parameters = std::visit(count, request.parameters);
-      // What a plan of embeddings takes is known when it is made.
+      // The memory of a plan of embeddings is known when it is made.
       const bool is_embeddings = operation->method() == Method::kQuantizeEmbeddings;
       ASSERT_GE(bound, memory + (is_embeddings ? 0 : 12 * parameters));
-      // Groups have fewer scales than they have zero points and scales.
+      // Groups have fewer scales than zero points and scales together.
       ASSERT_LE(bound, memory + (12 + 32) * parameters + 36) << "3 that fill a byte";
       if (parameters == 1) {
         ASSERT_EQ(bound, memory + (is_embeddings ? 0 : 12));
@@ -144,7 +144,7 @@ TEST(MemoryBoundTest, OfRawRequestsItIsExactButForTheirParameters) {
   }
 }
 
-// What most requests are: the bound must not make them wait for memory that they never take.
+// Most requests are like these: the bound must not make them wait for memory that they never take.
 TEST(MemoryBoundTest, IsExactForPlainRequests) {
   const Shape shape = {1000, 999};
   int compared = 0;
@@ -170,7 +170,7 @@ TEST(MemoryBoundTest, IsExactForPlainRequests) {
         EXPECT_GE(MemoryBound(request), operation->memory_bytes());
         EXPECT_LE(MemoryBound(request), operation->memory_bytes() + 256)
             << Name(request.method()) << ' ' << wide.name << ' ' << narrow.name;
-        // The packed response, 32 bytes a scale, and what is the same for the smallest request.
+        // The packed response, 32 bytes per scale, and what even the smallest request takes.
         EXPECT_LE(operation->memory_bytes(), operation->output_bytes() + (65U << 10));
         ++compared;
       }
@@ -179,8 +179,8 @@ TEST(MemoryBoundTest, IsExactForPlainRequests) {
   EXPECT_EQ(compared, 3 * 15 * 3);
 }
 
-// A plan refuses these; told before, the bound may be anything that is not taken.
-// With BEFORE_ROUNDING the zero point may be of a narrower type than the response.
+// A plan refuses other types of zero points, so the bound need not consider them. With
+// BEFORE_ROUNDING the zero point may have a narrower type than the response.
 TEST(MemoryBoundTest, IsOfTheResponsesTypeBeforeRounding) {
   for (const DataType type : {DataType::kUint16, DataType::kUint8, DataType::kUint4}) {
     for (const DataType of_zero_point : {DataType::kUint8, DataType::kInt8, DataType::kInt32}) {
@@ -215,7 +215,7 @@ TEST(MemoryBoundTest, OfAnythingItIsANumber) {
   }
 }
 
-// What a plan refuses at once has nothing set aside for it, wherever its x lies.
+// Nothing is reserved for a request that a plan refuses at once, wherever its x is.
 TEST(MemoryBoundTest, OfWhatHasNoResponseItIsNothing) {
   DynamicQuantizeParameters dynamic;
   dynamic.x = MakeView(DataType::kFloat, {2000, 10});
@@ -229,7 +229,7 @@ TEST(MemoryBoundTest, OfWhatHasNoResponseItIsNothing) {
   EXPECT_EQ(MemoryBound(request), 0u);
 }
 
-// Ranges of a task's own are a quarter of x, where there are many scales and x is shared.
+// A task's own ranges take a quarter of x, if there are many scales and x is in shared memory.
 TEST(MemoryBoundTest, OwnRangesAreCountedFromManyScalesOn) {
   EXPECT_EQ(OwnRangesBytes(1024, 1 << 20), 0u);
   EXPECT_EQ(OwnRangesBytes(1025, 1 << 20), 1u << 18);
@@ -249,7 +249,8 @@ TEST(MemoryBoundTest, OwnRangesAreCountedFromManyScalesOn) {
   }
 }
 
-// As they come over the wire, with values, tiny shapes and whatever else the generator thinks of.
+// As they arrive over the wire: with values, tiny shapes and anything else that the generator
+// makes.
 TEST(MemoryBoundTest, IsNeverLessThanThePlanSaysOfMessages) {
   const uint64_t seed = wire::TestSeed(20261125);
   for (size_t i = 0; i < kUnaryOperations; ++i) {
@@ -269,7 +270,7 @@ TEST(MemoryBoundTest, IsNeverLessThanThePlanSaysOfMessages) {
   }
 }
 
-// Else a request would be refused for its memory, and not for what is wrong with it.
+// Otherwise, a request would be refused for its memory and not for its error.
 TEST(MemoryBoundTest, OfWhatThePlanRefusesHasRoomForThePlan) {
   QuantizeEmbeddingsParameters parameters;
   parameters.x = MakeView(DataType::kFloat, {2, 1000});
@@ -281,7 +282,7 @@ TEST(MemoryBoundTest, OfWhatThePlanRefusesHasRoomForThePlan) {
   EXPECT_EQ(PlanBytes(request), 12'000u);
   EXPECT_GE(MemoryBound(request), PlanBytes(request));
   EXPECT_TRUE(absl::IsInvalidArgument(Plan(request).status()));
-  // Ranges that are refused before there are columns of them.
+  // Ranges that are refused before they are copied into columns.
   parameters.ranges = MakeView(DataType::kUint2, {2, 100'000});
   request.parameters = parameters;
   EXPECT_EQ(PlanBytes(request), 0u);

@@ -1,4 +1,4 @@
-// Requests from the bytes of the request to the bytes of the response, without a server.
+// From a request's bytes to the response's bytes, without a server.
 #include "server/operations/operation.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ const Executor& TestExecutor() {
   return *executor;
 }
 
-// The lines of the server's calls.
+// The steps of the server's calls.
 absl::StatusOr<std::string> Serve(wire::Method method, const std::string& message,
                                   bool interrupted = false) {
   const std::vector<uint8_t> bytes = wire::ToBytes(message);
@@ -120,7 +120,7 @@ TEST(OperationTest, DynamicQuantize) {
   EXPECT_GT(reported.quantization_error().sqnr_db(), 30);
 }
 
-// y has another shape than x.
+// The shape of y differs from that of x.
 TEST(OperationTest, QuantizeEmbeddings) {
   v1::QuantizeEmbeddingsRequest request;
   *request.mutable_x() =
@@ -234,8 +234,8 @@ TEST(OperationTest, AResponseThatNoMessageHoldsIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("429496"));
 }
 
-// What is refused is what can be more than 2 GiB less 1 KiB with everything around it. No element
-// of these is ever touched.
+// Refused is what may be more than 2 GiB less 1 KiB with everything around it. No element of these
+// is ever touched.
 TEST(OperationTest, TheLargestResponseHoldsTwoGibibytesLessOneKibibyte) {
   constexpr uint64_t kMost = (uint64_t{1} << 31) - 1024;
   memory::Pool pool;

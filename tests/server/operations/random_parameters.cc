@@ -50,7 +50,7 @@ Shape RandomShape(Random& random) {
     if (length > 0) elements *= length;
     shape.push_back(length);
   }
-  // What an empty tensor may say of its other dimensions costs its sender nothing.
+  // An empty tensor can claim any length for its other dimensions at no cost to its sender.
   if (empty && OneIn(random, 2)) {
     for (int64_t& length : shape) {
       if (length != 0) length = static_cast<int64_t>(1 + Below(random, uint64_t{1} << 17));
@@ -61,7 +61,7 @@ Shape RandomShape(Random& random) {
 
 int64_t Blocks(int64_t length, int64_t block) { return (length + block - 1) / block; }
 
-// And the scale's shape that fits it.
+// Sets `scale` to the shape that the scale needs.
 Granularity RandomGranularity(const Shape& x, Random& random, Shape& scale) {
   Granularity granularity;
   const auto rank = static_cast<int64_t>(x.size());
@@ -115,7 +115,7 @@ QuantizeParameters RandomQuantize(Random& random) {
   if (OneIn(random, 2)) {
     DataType type = request.output_type;
     if (type == DataType::kUnspecified || OneIn(random, 10)) type = AnyType(random);
-    // Before rounding these go with every output.
+    // BEFORE_ROUNDING allows these with every output type.
     const bool before = request.zero_point_order == ZeroPointOrder::kBeforeRounding;
     if (before && OneIn(random, 2)) type = OneOf(kFreeZeroPoints, random);
     request.zero_point = MakeView(type, scale, OneIn(random, 2));
@@ -192,7 +192,7 @@ TensorView MakeView(DataType type, const Shape& shape, bool zeros) {
   const absl::StatusOr<int64_t> elements = ElementCount(shape, "shape");
   if (!elements.ok()) return view;
   const uint64_t bytes = ByteSize(type, *elements);
-  if (bytes > kMostBytes) return view;  // of an empty x: a plan refuses it
+  if (bytes > kMostBytes) return view;  // x is empty: a plan refuses it
   view.bytes = absl::MakeConstSpan((zeros ? zero : good)->data(), bytes);
   return view;
 }

@@ -1,5 +1,5 @@
-// Flags, their variables in the environment, and what is said about wrong ones. The command line as
-// a whole is tested from outside (tests/e2e/test_start.py).
+// Flags, their variables in the environment, and the errors of wrong ones. The command line as a
+// whole is tested from outside (tests/e2e/test_start.py).
 #include "server/options/options.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ absl::StatusOr<CommandLine> Parse(std::initializer_list<const char*> flags) {
   return ParseCommandLine(static_cast<int>(argv.size()), argv.data());
 }
 
-// As a server writes them into its log.
+// As a server writes them to its log.
 std::string LineOf(const Options& options) {
   return log::FormatLine(log::Style::kText, absl::UnixEpoch(), log::Level::kInfo, "configuration",
                          Describe(options));
@@ -91,7 +91,7 @@ TEST(Options, ZeroMeansFindOut) {
   EXPECT_GE(options.max_connections, 64);
   EXPECT_LE(options.max_connections, 1024);
   EXPECT_EQ(options.memory.limit, memory::LimitBytes());
-  // This machine is none of the smallest.
+  // This machine is not one of the smallest.
   EXPECT_GT(options.memory.requests, 4U << 20);
   EXPECT_GT(options.memory.receiving, 4U << 20);
   EXPECT_LE(options.memory.most(), options.memory.limit);
@@ -111,7 +111,7 @@ TEST(Options, MemoryIsDividedAsItIsTold) {
   EXPECT_EQ(options.memory.receiving, 8'000'000U);
   EXPECT_EQ(options.memory.max_message, 7'000'000U);
   EXPECT_TRUE(options.memory.limited_by_receiving);
-  // What is known of threads, connections and calls is left for them.
+  // Memory is left for the known numbers of threads, connections and calls.
   const uint64_t limit = memory::LimitBytes();
   EXPECT_EQ(options.memory.idle, memory::kProcessBytes + 7 * memory::kThreadBytes +
                                      100 * memory::kConnectionBytes + 386 * memory::kCallBytes +
@@ -172,7 +172,7 @@ TEST(Options, TimesAreSecondsOrHaveAUnit) {
   EXPECT_EQ(parsed->options.drain, absl::Minutes(1));
 }
 
-// Each is refused by its name, and nothing of what was wrong stays for the next one.
+// Each is refused by name, and a wrong value does not affect the next command line.
 TEST(Options, WhatIsOutOfRangeIsNamed) {
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"max_message_bytes", "1023", "1024"},
@@ -212,7 +212,7 @@ TEST(Options, WhatIsOutOfRangeIsNamed) {
   ASSERT_TRUE(Parse({"--listen=a:1", "--max_connections=0", "--max_message_bytes=1048576"}).ok());
 }
 
-// In full: 2.14748e+09 is both the largest that may be and the first that may not.
+// Without rounding: 2.14748e+09 is both the largest allowed and the first refused value.
 TEST(Options, ModesAreOctalAndLetTheServerIn) {
   const std::pair<const char*, uint32_t> good[] = {
       {"0600", 0600}, {"0660", 0660}, {"777", 0777}, {"00607", 0607}};
@@ -264,7 +264,7 @@ TEST(Options, HelpAndVersion) {
   }
 }
 
-// So that the log of a server says what it was told.
+// So that a server's log contains all of its settings.
 TEST(Options, EveryFlagIsDescribed) {
   const auto parsed = Parse({"--listen=a:1,unix:/x", "--stall_timeout=700ms"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
@@ -273,7 +273,7 @@ TEST(Options, EveryFlagIsDescribed) {
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(HelpText(), '\n'))) {
     if (!absl::StartsWith(line, "  --") || !absl::StrContains(line, "  (")) continue;
     const std::string flag = line.substr(4, line.find("  (") - 4);
-    if (flag == "queues") continue;  // an old name
+    if (flag == "queues") continue;  // an older name
     ++flags;
     EXPECT_THAT(described, HasSubstr(absl::StrCat(" ", flag, "=")));
   }
@@ -309,7 +309,7 @@ TEST(Options, VariablesThatAreNotFlagsAreNoted) {
   EXPECT_THAT(parsed->notes[0], Not(HasSubstr("QUANTDX")));
 }
 
-// It writes them for each Service into every container.
+// Kubernetes sets them for each Service in every container.
 TEST(Options, VariablesOfKubernetesAreNot) {
   const Variable host("QUANTD_SERVICE_HOST", "10.0.0.1");
   const Variable port("QUANTD_SERVICE_PORT_GRPC", "50051");
@@ -344,7 +344,7 @@ TEST(Options, EverythingWrongIsOneLine) {
     const auto parsed = Parse(flags);
     ASSERT_FALSE(parsed.ok()) << *flags.begin();
     EXPECT_THAT(std::string(parsed.status().message()), Not(HasSubstr("\n")));
-    // For the tests after this one.
+    // For the tests that follow.
     ASSERT_TRUE(Parse({"--listen=a:1", "--threads=0", "--http_listen="}).ok());
   }
 }

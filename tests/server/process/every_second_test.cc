@@ -48,7 +48,7 @@ TEST(EverySecond, CanBeWokenAndStops) {
 }
 
 TEST(EverySecond, StopsWithoutATaskThatHangs) {
-  // The thread is its own afterwards, and uses these to its end.
+  // The thread is detached afterwards, and uses these until it ends.
   struct Hanging {
     std::atomic<bool> begun{false}, may_end{false};
     EverySecond every_second;

@@ -1,4 +1,4 @@
-// What a service manager hears, what it can do to who tells it, and variables that make no sense.
+// What a service manager receives, how it can disturb the sender, and invalid variables.
 #include "server/process/notify.h"
 
 #include <gmock/gmock.h>
@@ -146,7 +146,7 @@ TEST_F(NotifyTest, AManagerThatIsGoneOrReadsNothingIsAnError) {
   Environment(name.c_str(), nullptr, nullptr);
   absl::StatusOr<Notifier> notifier = Notifier::FromEnvironment();
   ASSERT_TRUE(notifier.ok());
-  EXPECT_THAT(std::string(notifier->Ready("x").message()), HasSubstr(name));  // never was
+  EXPECT_THAT(std::string(notifier->Ready("x").message()), HasSubstr(name));  // nothing is there
   {
     const Manager manager(name);
     absl::Status status;
@@ -156,7 +156,7 @@ TEST_F(NotifyTest, AManagerThatIsGoneOrReadsNothingIsAnError) {
     EXPECT_EQ(manager.Hear(), "WATCHDOG=1\n");
     EXPECT_TRUE(notifier->Alive().ok());  // there is room again
   }
-  EXPECT_FALSE(notifier->Alive().ok());  // nobody is at the socket any more
+  EXPECT_FALSE(notifier->Alive().ok());  // the manager is gone
   ASSERT_EQ(unlink(name.c_str()), 0);
   const Manager again(name);
   EXPECT_TRUE(notifier->Alive().ok());

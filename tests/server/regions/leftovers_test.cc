@@ -1,4 +1,4 @@
-// What dead clients left goes, and nothing else.
+// Files of dead clients are removed, and no others.
 #include "server/regions/leftovers.h"
 
 #include <signal.h>
@@ -34,7 +34,7 @@ TEST(LeftoversTest, OnlyOldFilesOfThePrefixThatNobodyHolds) {
   EXPECT_EQ(flock(held, LOCK_EX), 0);
   const int shared = folder.Create("quantd-1-shared", 10);
   EXPECT_EQ(flock(shared, LOCK_SH), 0);
-  EXPECT_EQ(RemoveLeftovers(folder.descriptor(), std::chrono::hours(1)), 0);  // all are young
+  EXPECT_EQ(RemoveLeftovers(folder.descriptor(), std::chrono::hours(1)), 0);  // all are too new
   Wait();
   EXPECT_EQ(RemoveLeftovers(folder.descriptor(), kAge), 2);
   EXPECT_FALSE(folder.Has("quantd-1-left"));

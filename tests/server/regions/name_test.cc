@@ -1,4 +1,4 @@
-// Names, and what OpenBeneath makes of what lies behind them.
+// Names, and what OpenBeneath does with the files behind them.
 #include "server/regions/name.h"
 
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-// Regions by name, while their files come, change and go.
+// Regions by name, while their files appear, change and disappear.
 #include "server/regions/regions.h"
 
 #include <gmock/gmock.h>
@@ -135,16 +135,16 @@ TEST_F(RegionsTest, HolesCountUntilTheirFileIsGone) {
   const std::string text =
       "has 8192 bytes, of which 0 are allocated, and the server allocates at most 4096 more";
   ExpectError(Find("b", 0, 1), StatusCode::kFailedPrecondition, text);
-  // The server's pages are still there when nobody uses them.
+  // Pages that the server has allocated remain while the region is not used.
   a.reset();
   regions_->Sweep();
   ExpectError(Find("b", 0, 1), StatusCode::kFailedPrecondition, text);
   EXPECT_EQ(regions_->mappings(), 1);
-  // Files without holes have nothing to do with it.
+  // Files without holes are not affected.
   folder_.Make("full", 9 * kPage);
   EXPECT_TRUE(Find("full", 0, 1).ok());
 
-  // With the file they go, at the latest when their room is wanted.
+  // They are gone with the file, at the latest when the server needs their room.
   std::filesystem::remove(folder_ / "a");
   EXPECT_TRUE(Find("b", 0, 1).ok());
   EXPECT_EQ(regions_->hole_bytes(), 2 * kPage);
@@ -167,7 +167,7 @@ TEST_F(RegionsTest, HolesOfAFileThatGrows) {
   EXPECT_EQ(regions_->hole_bytes(), 4 * kPage);
   EXPECT_EQ(ftruncate(file, 5 * kPage), 0);
   ExpectError(Find("a", 0, 1), StatusCode::kFailedPrecondition, "posix_fallocate");
-  // Cut down, it has given its pages back.
+  // A file that is truncated has given its pages back.
   EXPECT_EQ(ftruncate(file, 0), 0);
   EXPECT_EQ(ftruncate(file, 2 * kPage), 0);
   EXPECT_TRUE(Find("a", 0, 1).ok());
@@ -238,7 +238,7 @@ TEST_F(RegionsTest, ATruncatedOneIsDamagedAndNotUsedAgain) {
   EXPECT_EQ(bytes[2 * kPage], 0);
   EXPECT_TRUE(place->damaged());
   EXPECT_TRUE(other->damaged());
-  // The same file in the same size, but another mapping.
+  // The same file, and as long, but another mapping.
   EXPECT_EQ(posix_fallocate(file, 0, 4 * kPage), 0);
   const absl::StatusOr<SharedSpan> again = Find("a", 0, 4 * kPage);
   EXPECT_NE(again->bytes().data(), place->bytes().data());

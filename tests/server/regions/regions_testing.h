@@ -1,4 +1,4 @@
-// A directory in shared memory that goes away with the test, and files in it.
+// A directory in shared memory, removed with the test, and files in it.
 #ifndef QUANTD_TESTS_SERVER_REGIONS_REGIONS_TESTING_H_
 #define QUANTD_TESTS_SERVER_REGIONS_REGIONS_TESTING_H_
 
@@ -38,7 +38,7 @@ class Folder {
     return std::filesystem::exists(std::filesystem::symlink_status(*this / name));
   }
 
-  // A file of so many bytes, all of them `fill`. The descriptor, to be closed.
+  // A file of `size` bytes, all of them `fill`. Returns the descriptor; the caller closes it.
   int Create(const std::string& name, size_t size, char fill = 0, mode_t mode = 0600) const {
     const int file = open((*this / name).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
     EXPECT_GE(file, 0) << name;

@@ -1,4 +1,4 @@
-// SIGBUS: of guarded memory it is a mark, of any other the end.
+// SIGBUS: in guarded memory it sets a mark, elsewhere it ends the process.
 #include "server/regions/sigbus_guard.h"
 
 #include <signal.h>
@@ -51,12 +51,12 @@ TEST_F(SigbusGuardTest, WhatIsCutShortReadsAsZerosAndIsDamaged) {
   EXPECT_FALSE(IsDamaged(slot));
   EXPECT_EQ(*mapped.at(4 * kPage + 17), 0);
   EXPECT_TRUE(IsDamaged(slot));
-  // A page before it is found missing later.
+  // An earlier page is found missing later.
   EXPECT_EQ(*mapped.at(3 * kPage), 0);
   *mapped.at(8 * kPage - 1) = 'y';
   EXPECT_EQ(*mapped.at(8 * kPage - 1), 'y');
   EXPECT_EQ(*mapped.at(kPage), 'x');
-  // Nothing of it gets into a file that grows again.
+  // What was written meanwhile is not in the file when it grows again.
   EXPECT_EQ(ftruncate(file, 8 * kPage), 0);
   char last = 'z';
   EXPECT_EQ(pread(file, &last, 1, 8 * kPage - 1), 1);
@@ -128,7 +128,7 @@ TEST_F(SigbusGuardTest, OnEveryThreadAtOnce) {
   close(file);
 }
 
-// Others take and free slots while one faults: a torn range must not be believed.
+// Others take and free slots while one faults: a half-written range must not be used.
 TEST_F(SigbusGuardTest, WhileOthersComeAndGo) {
   std::atomic<bool> over{false};
   std::vector<std::thread> others;

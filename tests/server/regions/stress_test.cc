@@ -1,5 +1,5 @@
-// Threads that find, read and write regions while others replace, cut, grow and remove the files,
-// and one sweeps.
+// Threads that find, read and write regions while others replace, truncate, grow and remove the
+// files, and one sweeps.
 #include <atomic>
 #include <random>
 #include <thread>
@@ -37,7 +37,7 @@ TEST(RegionsStressTest, FilesChangeUnderThreads) {
         ++found;
         uint64_t sum = 0;
         for (uint8_t& one : place->bytes()) {
-          // Others have the same file.
+          // Other threads use the same file.
           const std::atomic_ref<uint8_t> byte(one);
           if (access == Access::kWrite) {
             byte.store(static_cast<uint8_t>(seed), std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// When overload begins and ends, and how many requests were turned away between.
+// When overload begins and ends, and how many requests were refused in between.
 #include "server/reports/overload.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What is known of x when all of the message is here.
+// What is known of x when the whole message has arrived.
 #include "server/rpc/arriving_range.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ absl::Span<const uint8_t> BytesOf(const std::string& message) {
   return {reinterpret_cast<const uint8_t*>(message.data()), message.size()};
 }
 
-// Of so many elements at the end of a message that comes in pieces of so many bytes.
+// The range of `elements` at the end of `message`, which arrives in pieces of `piece` bytes.
 RangeSoFar Watch(const std::string& message, size_t piece, int64_t elements = kElements) {
   const absl::Span<const uint8_t> bytes = BytesOf(message);
   ArrivingRange range;
@@ -67,7 +67,7 @@ TEST(ArrivingRange, NothingOfAnotherTensor) {
   EXPECT_EQ(range.Of(x, bytes.subspan(1)).elements, 0);
 }
 
-// Fields that nobody knows are read once, however small the pieces are.
+// Unknown fields are read once, however small the pieces are.
 TEST(ArrivingRange, IsNotLookedForBehindManyFields) {
   for (const size_t fields : {size_t{100}, size_t{100'000}}) {
     std::string message;

@@ -1,5 +1,5 @@
-// Large responses, whose kernels run as they are sent: the bytes, the counts and the end of a call
-// are those of any other.
+// Large responses, whose kernels run while they are sent: the bytes, the counts and the end of a
+// call are those of any other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ constexpr int64_t kColumns = 1031;
 constexpr int64_t kElements = kRows * kColumns;
 constexpr char kKernels[] = "quantd_kernel_seconds_count{operation=\"quantize\"}";
 
-// Every row has a scale of its own, so that parts begin within rows.
+// Every row has its own scale, so that parts begin within rows.
 v1::QuantizeRequest Request(v1::DataType output) {
   v1::Tensor x = Floats({kRows, kColumns});
   auto* const values = reinterpret_cast<float*>(x.mutable_raw_data()->data());
@@ -93,7 +93,7 @@ TEST(AsSent, IsWhatTheCoreMakes) {
       EXPECT_TRUE(server.Until("quantd_inflight_requests", 0));
       id += 2;
     }
-    // And back.
+    // And back again.
     v1::DequantizeRequest back;
     v1::QuantizeResponse response;
     ASSERT_TRUE(response.ParseFromString(client->stream(id - 2).Messages()->at(0)));
@@ -149,8 +149,8 @@ v1::DynamicQuantizeResponse Expected(const v1::DynamicQuantizeRequest& request) 
 
 constexpr char kDynamicKernels[] = "quantd_kernel_seconds_count{operation=\"dynamic_quantize\"}";
 
-// The call's response is made as it is sent: no kernel has ended when some of it is here. A server
-// of its own, which has not learned that this build's kernels are slow, if they are.
+// The call's response is made while it is sent: no kernel has ended when part of it has arrived. A
+// server of its own, which has not learned that this build's kernels are slow, if they are.
 void ExpectAsSent(const std::string& message, const v1::DynamicQuantizeResponse& expected) {
   const TestServer server;
   const auto client = server.Connect(100'000);
@@ -181,7 +181,7 @@ TEST(AsSent, DynamicQuantizeInAnyOrderOfFields) {
   }
 }
 
-// What was found of one x is not used for another one.
+// The range of one x is not used for another one.
 TEST(AsSent, ATensorThatIsSentTwiceCountsOnce) {
   const TestServer server;
   const v1::DynamicQuantizeRequest request = DynamicRequest(v1::DATA_TYPE_UINT8);
@@ -214,7 +214,7 @@ TEST(AsSent, WhatIsNotFiniteIsNamedAsEver) {
   }
 }
 
-// What has not been sent has not been computed, and nothing is held when the call is over.
+// What is not sent is not computed, and nothing is held after the call.
 TEST(AsSent, ACallThatEndsInTheMiddle) {
   const TestServer server;
   const auto client = server.Connect(100'000);
@@ -230,7 +230,7 @@ TEST(AsSent, ACallThatEndsInTheMiddle) {
   EXPECT_EQ(server.Metric(kKernels), 0);
 }
 
-// Nor is memory held for it.
+// No memory is held for it, either.
 TEST(AsSent, TakesTheMemoryOfAFewParts) {
   const TestServer server;
   const auto client = server.Connect(100'000);
@@ -245,14 +245,14 @@ TEST(AsSent, TakesTheMemoryOfAFewParts) {
   ASSERT_TRUE(client->Until([&] { return client->stream(1).data.size() >= 50'000; }));
   EXPECT_TRUE(server.Until("quantd_inflight_requests", 1));
   EXPECT_GT(server.Metric("quantd_inflight_bytes"), 2 << 20);
-  EXPECT_LT(server.Metric("quantd_inflight_bytes"), 4 << 20);  // and y has 8 MiB
+  EXPECT_LT(server.Metric("quantd_inflight_bytes"), 4 << 20);  // while y has 8 MiB
   client->grants = true;
   client->Say(transport::WindowUpdate(1, 1 << 30) + transport::WindowUpdate(0, 1 << 30));
   ASSERT_EQ(client->Status(1), 0);
   EXPECT_TRUE(server.Until("quantd_inflight_bytes", 0));
 }
 
-// The request's memory is given back as soon as it can be when there is not plenty of it.
+// The request's memory is given back early unless there is plenty of it.
 TEST(AsSent, NotWhenMemoryIsShort) {
   const TestServer server({"--memory_budget_bytes=10000000"});
   const auto client = server.Connect(100'000);
@@ -263,7 +263,7 @@ TEST(AsSent, NotWhenMemoryIsShort) {
   EXPECT_EQ(server.Metric(kKernels), 1);
 }
 
-// A report is known only when all of y is: such a response is made before it is sent.
+// A report is known only when all of y is made: such a response is not made while it is sent.
 TEST(AsSent, NotWithAReport) {
   const TestServer server;
   const auto client = server.Connect(100'000);

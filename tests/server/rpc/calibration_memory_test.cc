@@ -1,5 +1,4 @@
-// What a calibration has set aside at every stage: as a call, and between its messages. Exact, to
-// the byte.
+// What a calibration has reserved at every stage, in its messages and between them, to the byte.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Its message, what counting it takes, and what it keeps.
+// The message, the memory for counting it, and what the calibration keeps.
 TEST_F(Memory, OfACalibrationThatWaitsForACore) {
   gate_.Close();
   const double before = TakeBothCores();
@@ -32,7 +31,7 @@ TEST_F(Memory, OfACalibrationThatWaitsForACore) {
   WaitsWith(before, message.size() + Calibrator::AddScratchBytes(kLong, 1) + keeps);
 }
 
-// Values are a second copy.
+// Values are copied.
 TEST_F(Memory, OfACalibrationOfValues) {
   const auto request = Calibrate(FloatValues({100}), v1::CALIBRATION_METHOD_MIN_MAX);
   const std::string message = request.SerializeAsString();
@@ -44,7 +43,7 @@ TEST_F(Memory, OfACalibrationOfValues) {
   ASSERT_TRUE(gate_.Reached(1));
   EXPECT_TRUE(Bytes(message.size() + 400 + Calibrator::AddScratchBytes(100, 1) + keeps));
   gate_.Pass();
-  // Its result asks for nothing that the message did.
+  // Its result asks for none of the message's memory.
   ASSERT_TRUE(gate_.Reached(2));
   EXPECT_TRUE(Bytes(keeps + 64 * kKiB + wire::CalibrationMemoryBytes(1, 0)));
 }
@@ -72,7 +71,7 @@ TEST_F(Memory, OfACalibrationThatTurnsOutToNeedMore) {
   ASSERT_EQ(Call(*client_, 1, "Calibrate", request), 0);
   v1::CalibrateResponse response;
   ASSERT_TRUE(response.ParseFromString(client_->stream(1).Messages()->at(0)));
-  // As much beside a message that is decoded at once.
+  // A message that is decoded at once may have as much beside its state.
   request.set_state(response.state());
   ASSERT_EQ(Call(*client_, 3, "Calibrate", request), 0);
   *request.mutable_x() = FloatValues({4, kChannels});
@@ -81,7 +80,7 @@ TEST_F(Memory, OfACalibrationThatTurnsOutToNeedMore) {
   EXPECT_TRUE(Bytes(0));
 }
 
-// Who holds memory and sends nothing is given up only for others that are refused meanwhile.
+// A call that holds memory and sends nothing is given up only if others are refused meanwhile.
 TEST_F(Memory, OfACalibrationThatIsIdleAfterOthersWereRefused) {
   Restart({"--memory_budget_bytes=16777216", "--stall_timeout=2"});
   v1::CalibrateRequest request = Calibrate(Floats({2, 120}), v1::CALIBRATION_METHOD_PERCENTILE);
@@ -95,17 +94,17 @@ TEST_F(Memory, OfACalibrationThatIsIdleAfterOthersWereRefused) {
   *more.mutable_x() = Floats({2, 120}, 3);
   Send(*client_, 1, more, false);
   ASSERT_TRUE(gate_.Reached(2));
-  // Long enough for it to be looked at.
+  // Long enough for the server to look at it.
   std::this_thread::sleep_for(std::chrono::seconds(3));
   client_->Say(transport::Data(1, "", true));
   client_->Say(transport::WindowUpdate(1, 1 << 20));
   EXPECT_EQ(client_->Status(1), 0);
 }
 
-// Two messages with x and one with a state; then a result, with or without its own state.
+// Two messages with x and one with a state, then the result, with or without its state.
 class Calibration : public Memory, public testing::WithParamInterface<bool> {
  protected:
-  // What the server's calibrator keeps after this message, and does so itself.
+  // What the server's calibrator keeps after this message; known_ follows it.
   uint64_t Keeps(const std::string& message) {
     const wire::CalibrateMessage decoded = *wire::DecodeCalibrate(View(message));
     if (!known_.has_value()) known_ = *Calibrator::Create(decoded.options);
@@ -114,7 +113,7 @@ class Calibration : public Memory, public testing::WithParamInterface<bool> {
       EXPECT_TRUE(known_->Add(*decoded.x, Executor(1), [] { return false; }).ok());
       return keeps;
     }
-    // Half of it is there only while it is merged.
+    // Half of it exists only while it is merged.
     const uint64_t keeps = *known_->BytesWithState(decoded.state) / 2;
     EXPECT_TRUE(known_->Merge(decoded.state).ok());
     return keeps;
@@ -139,7 +138,7 @@ TEST_P(Calibration, OfItsMessagesItsResultAndItsResponse) {
     const uint64_t keeps = Keeps(message);
     Send(*client_, 1, request, false);
     const uint64_t elements = request.x().raw_data().size() / sizeof(float);
-    // The second one is long: the first one stood at the gate, and such is what it is taken for.
+    // The second one counts as long, because the first one waited at the gate.
     const int threads = std::min(++reached, 2);
     ASSERT_TRUE(gate_.Reached(reached));
     EXPECT_TRUE(Bytes(message.size() + Calibrator::AddScratchBytes(elements, threads) +
@@ -159,14 +158,14 @@ TEST_P(Calibration, OfItsMessagesItsResultAndItsResponse) {
   EXPECT_TRUE(Bytes(message.size() + 64 * kKiB + merged + held));
   gate_.Pass();
   EXPECT_TRUE(Bytes(held));
-  // The result; a search keeps bins on every core.
+  // The result; a search keeps bins for every core.
   client_->Say(transport::Data(1, "", true));
   EXPECT_TRUE(client_->Taken());
   ASSERT_TRUE(gate_.Reached(++reached));
   const uint64_t searches = 2 * 192 * kKiB;
   EXPECT_TRUE(Bytes(held + 64 * kKiB + wire::CalibrationMemoryBytes(kChannels, 0) + searches));
   gate_.Open();
-  // The response alone, which is small and keeps nobody from working.
+  // The response alone, which is small and does not count as an active request.
   EXPECT_TRUE(server_->Until(kRequests, 0));
   const double left = server_->Metric(kBytes);
   client_->Say(transport::WindowUpdate(1, 1 << 20));
@@ -174,7 +173,7 @@ TEST_P(Calibration, OfItsMessagesItsResultAndItsResponse) {
   const auto responses = client_->stream(1).Messages();
   ASSERT_TRUE(responses.has_value() && responses->size() == 1);
   uint64_t expected = 1024 + responses->at(0).size();
-  // Of a state its turn has asked for no more than that.
+  // With a state, the request had asked for no more than that.
   if (GetParam()) {
     expected = std::min(expected, wire::CalibrationMemoryBytes(0, known_->StateBytes()));
   }

@@ -1,5 +1,5 @@
-// What must hold on many cores, shown on any: kernels that sleep use no CPU, so a machine of two
-// can have sixteen of them at a time.
+// What must hold on many cores, shown on any machine: kernels that sleep use no CPU, so sixteen of
+// them can run at a time on two cores.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -34,8 +34,8 @@ std::atomic<int> most{0};
 std::atomic<int> kernels{0};
 std::atomic<bool> wait_for_all{false};
 
-// The first ones sleep until all threads are here, however slow this machine is at waking them: a
-// server that never gives work to so many runs into the time limit.
+// The first kernels sleep until all threads have arrived, however slowly this machine wakes them. A
+// server that never gives work to that many runs into the time limit.
 void SleepingKernel() {
   const int now = sleeping.fetch_add(1) + 1;
   for (int seen = most.load(); seen < now && !most.compare_exchange_weak(seen, now);) {
@@ -95,7 +95,7 @@ class CoresTest : public testing::TestWithParam<int> {
     std::unique_ptr<grpc::ClientAsyncResponseReader<v1::QuantizeResponse>> reader;
   };
 
-  // So many at once, on these connections in turn.
+  // Makes `requests` calls at once, on these connections in turn.
   static bool CallAll(const std::vector<Stub*>& stubs, int requests) {
     grpc::CompletionQueue queue;
     std::vector<Pending> calls(requests);

@@ -1,4 +1,4 @@
-// What is counted of a call, exactly, and what a client gets to know that asks.
+// What is counted of a call, exactly, and what a client that asks for it is told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,8 +66,8 @@ void ExpectTiming(const std::string& text) {
   EXPECT_THAT(names, testing::ElementsAre("decode", "queue", "kernel", "encode")) << text;
 }
 
-// Two messages with x, one with a state; of each the time in its kernel, of the result, and of the
-// state that is returned.
+// Two messages with x and one with a state. Counted are the kernel times of each, of the result,
+// and of the returned state.
 TEST_F(Counts, OfACalibration) {
   v1::CalibrateRequest first = Calibrate(Floats({100, 3}), v1::CALIBRATION_METHOD_PERCENTILE);
   first.mutable_options()->set_axis(1);
@@ -118,7 +118,7 @@ TEST_F(Counts, OfACalibrationThatFails) {
   v1::CalibrateRequest request = Calibrate(Floats({4}), v1::CALIBRATION_METHOD_MIN_MAX);
   request.mutable_options()->set_axis(7);
   EXPECT_EQ(Call(*client_, 1, "Calibrate", request), 3);
-  // Nothing was sent at all, or nothing that has data.
+  // Nothing was sent, or nothing with data.
   client_->Say(transport::CallHead(3, Path("Calibrate"), true));
   EXPECT_EQ(client_->Status(3), 3);
   request.Clear();
@@ -202,7 +202,7 @@ TEST_F(Counts, BusyTimeOfOneCore) {
   busy(3, "Calibrate", Calibrate(Floats({5}), v1::CALIBRATION_METHOD_MIN_MAX));
 }
 
-// A client that goes away while its call computes: the kernel ends early, and is not counted.
+// A client disconnects while its call computes: the kernel ends early and is not counted.
 TEST_F(Counts, OfWhatIsCancelledNothing) {
   constexpr int64_t kLong = 400'000;
   Gate gate;
@@ -223,7 +223,7 @@ TEST_F(Counts, OfWhatIsCancelledNothing) {
           {Bytes("calibrate", "in"), 0}});
 }
 
-// A result that waits for a core: that is in the queue's part of the time.
+// A result that waits for a core: the wait belongs to the time in the queue.
 TEST_F(Counts, OfAResultThatWaits) {
   constexpr int64_t kLong = 400'000;
   Gate gate;

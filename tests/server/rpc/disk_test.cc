@@ -1,4 +1,4 @@
-// Calls that wait for a disk that does not answer: what becomes of them, and of all others.
+// Calls that wait for a disk that does not answer, and what happens to other calls.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ std::atomic<int> disk_asked{0};
 
 }  // namespace
 
-// In place of libc's: what is written waits here.
+// Replaces libc's function: writes wait here.
 extern "C" int fsync(int fd) {
   ++disk_asked;
   disk_hangs.wait(true);
@@ -61,8 +61,8 @@ class Disk : public testing::Test {
   const std::string folder_ = absl::StrCat(testing::TempDir(), "/quantd_rpc_disk_", getpid());
 };
 
-// What has been reset before its turn is gone: it holds neither a place, nor memory, nor a permit,
-// and nothing of it is written.
+// A call that is reset before its turn is gone: it holds no place, no memory and no permit, and
+// nothing of it is written.
 TEST_F(Disk, CallsThatAreCancelledLeaveTheQueue) {
   const TestServer server({"--parameters_dir=" + folder_});
   const auto client = server.Connect();
@@ -87,8 +87,8 @@ TEST_F(Disk, CallsThatAreCancelledLeaveTheQueue) {
   EXPECT_EQ(files(), 2U);
 }
 
-// So do those whose time is over; the one that has begun is told so, too, and is stored all the
-// same.
+// Calls whose deadline passes also leave the queue. The one that has begun is told so as well, but
+// its set is stored.
 TEST_F(Disk, CallsWhoseDeadlineHasPassedLeaveTheQueue) {
   const TestServer server({"--parameters_dir=" + folder_});
   const auto client = server.Connect();
@@ -111,7 +111,7 @@ TEST_F(Disk, CallsWhoseDeadlineHasPassedLeaveTheQueue) {
   EXPECT_EQ(files(), 1U);
 }
 
-// Where nobody may wait for others, a disk takes its time, and the client hears how much.
+// Where no call may wait for others, the disk still takes time, and the client is told how long.
 TEST_F(Disk, TheTimeThatACallHasWaitedIsSaid) {
   const TestServer server({"--parameters_dir=" + folder_, "--queue_timeout=0"});
   const auto client = server.Connect();

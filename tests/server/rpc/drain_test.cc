@@ -1,4 +1,4 @@
-// A drain waits for what computes: every call that has begun is answered, and rightly.
+// A drain waits for calls that compute: every call that has begun is answered correctly.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -13,7 +13,7 @@ TEST(Drain, WhatComputesIsAnswered) {
   const auto client = server.Connect();
   Gate gate;
   gate.Close();
-  // Long ones, which keep nobody from hearing of the drain; both cores.
+  // Long ones on both cores, so that the loop stays free to send the GOAWAY.
   const v1::QuantizeRequest request = Quantize(Floats({400'000}, 5));
   client->Say(transport::CallHead(1, Path("Quantize")));
   Send(*client, 1, request);

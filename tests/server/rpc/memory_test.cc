@@ -1,4 +1,4 @@
-// What a call has set aside at every stage: while it waits for a core, while it computes, and while
+// What a call has reserved at every stage: while it waits for a core, while it computes, and while
 // its response is unread. Exact, to the byte.
 #include "server/operations/memory.h"
 
@@ -28,8 +28,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the server says that a request takes: what is asked for, what computing it takes, and what
-// is left of that for its response.
+// What the server calculates for a request: the memory that it asks for, what computing takes, and
+// what is left for the response.
 struct Needs {
   explicit Needs(const v1::QuantizeRequest& request) : message(request.SerializeAsString()) {
     decoded = *wire::DecodeRequest(wire::Method::kQuantize, View(message));
@@ -66,7 +66,7 @@ TEST_F(Memory, OfACall) {
     EXPECT_EQ(server_->Metric(kRequests), 1);
     gate_.Open();
     EXPECT_TRUE(Bytes(needs.response));
-    // A small response keeps nobody from working.
+    // A call whose small response is unread does not count as an active request.
     EXPECT_TRUE(server_->Until(kRequests, needs.response > 64 * kKiB ? 1 : 0));
     client_->Say(transport::Rst(id));
     EXPECT_TRUE(client_->Heard());
@@ -75,7 +75,7 @@ TEST_F(Memory, OfACall) {
   }
 }
 
-// Values are packed before they are quantized, and both are there until that is done.
+// Values are packed before they are quantized; until then, both exist.
 TEST_F(Memory, OfACallWhoseTensorCameAsValues) {
   for (const int64_t elements : {int64_t{10}, kLong}) {
     const v1::QuantizeRequest request = Quantize(FloatValues({elements}));
@@ -95,7 +95,7 @@ TEST_F(Memory, OfACallWhoseTensorCameAsValues) {
   }
 }
 
-// A response that is small to the byte, and one that is not.
+// A response that is just small, and one that has a byte more.
 TEST_F(Memory, OfASmallResponse) {
   const uint64_t around = Needs(Quantize(Floats({60'000}))).response - 60'000;
   const auto elements = static_cast<int64_t>(64 * kKiB - around);
@@ -112,8 +112,7 @@ TEST_F(Memory, OfASmallResponse) {
   }
 }
 
-// Nothing but the response: what was planned, with scales that were made of others, is gone by
-// then.
+// Only the response is left: the plan, with scales converted from another type, is gone by then.
 TEST_F(Memory, OfAResponseThatIsUnread) {
   constexpr int64_t kElements = 100'000;
   v1::QuantizeRequest request = Quantize(Floats({kElements}));
@@ -135,7 +134,7 @@ TEST_F(Memory, OfAResponseThatIsUnread) {
   EXPECT_LT(unread, MallocedBytes() + needs.response + 64 * kKiB);
 }
 
-// Besides, what compressing takes, until that is done; the response lies in as much memory as a
+// Compressing takes additional memory until it is done; the compressed response takes as much as a
 // plain one.
 TEST_F(Memory, OfACallWhoseResponseIsCompressed) {
   const v1::QuantizeRequest request = Quantize(Floats({100'000}));
@@ -159,7 +158,7 @@ TEST_F(Memory, OfACallWhoseResponseIsCompressed) {
   client_->Say(transport::Rst(1));
   EXPECT_TRUE(client_->Heard());
   EXPECT_TRUE(Bytes(0));
-  // One that is too small for it.
+  // A response that is too small to be compressed.
   const v1::QuantizeRequest small = Quantize(Floats({100}));
   gate_.Close();
   begin(3);
@@ -168,7 +167,7 @@ TEST_F(Memory, OfACallWhoseResponseIsCompressed) {
   EXPECT_TRUE(Bytes(Needs(small).computing));
 }
 
-// What is asked for where the response is not known yet: as much as it could become at most.
+// Where the response is not known yet, the most that it could become is asked for.
 TEST_F(Memory, OfACompressedCallThatIsDecodedLate) {
   gate_.Close();
   const double before = TakeBothCores();
@@ -184,7 +183,7 @@ TEST_F(Memory, OfACompressedCallThatIsDecodedLate) {
                 transport::DeflateMemoryBytes(18 * message.size(), transport::kPrefixBytes));
 }
 
-// What a call that fails has left, while its client does not read why.
+// What a failed call still holds while its client does not read the error.
 TEST_F(Memory, OfAnItemThatFails) {
   v1::StreamRequest item;
   v1::DynamicQuantizeRequest& request = *item.mutable_dynamic_quantize();
@@ -196,7 +195,7 @@ TEST_F(Memory, OfAnItemThatFails) {
   EXPECT_TRUE(server_->Until(kRequests, 0));
 }
 
-// What is in shared memory is not the server's, but for its copy of what decides which kernel runs.
+// Shared memory is not the server's, but its copy of the values that choose the kernel is.
 TEST_F(Memory, OfACallWithItsScalesInSharedMemory) {
   constexpr int64_t kElements = 100'000;
   const std::string folder = absl::StrCat(testing::TempDir(), "/quantd_rpc_memory_", getpid());
@@ -234,7 +233,7 @@ TEST_F(Memory, OfAnItem) {
   Send(*client_, 1, item, false);
   ASSERT_TRUE(gate_.Reached(1));
   EXPECT_TRUE(Bytes(needs.computing + envelope));
-  // The next one is computed beside the response, which is unread.
+  // The next item is computed while the response is unread.
   Send(*client_, 1, item, false);
   gate_.Pass();
   ASSERT_TRUE(gate_.Reached(2));
@@ -268,7 +267,7 @@ TEST_F(Memory, OfACallThatIsDecodedLate) {
                 18 * message.size() + operations::ScratchBytes(0));
 }
 
-// Two of the largest messages are the most that one can become.
+// The response may be as large as two of the largest messages, and no larger.
 TEST_F(Memory, OfALargeCallThatIsDecodedLate) {
   constexpr uint64_t kMost = 8 << 20;
   Restart({absl::StrCat("--max_message_bytes=", kMost)});
@@ -298,7 +297,7 @@ TEST_F(Memory, OfAnItemThatIsDecodedLate) {
                 18 * message.size() + operations::ScratchBytes(0));
 }
 
-// Refused before it is decoded, it is still known which item it is.
+// If an item is refused before it is decoded, its id is still known.
 TEST_F(Memory, OfALargeItemThatHasNoPlace) {
   Restart({"--memory_budget_bytes=1000000"});
   client_ = server_->Connect();
@@ -316,7 +315,7 @@ TEST_F(Memory, OfALargeItemThatHasNoPlace) {
   EXPECT_EQ(response.error().code(), 8);
 }
 
-// A response that is wider than what could be thought of: values of two bits each.
+// A response that is wider than anything foreseen: values of two bits each.
 TEST_F(Memory, OfACallThatTurnsOutToNeedMore) {
   v1::DequantizeRequest request;
   request.mutable_x()->set_data_type(v1::DATA_TYPE_UINT2);
@@ -326,7 +325,7 @@ TEST_F(Memory, OfACallThatTurnsOutToNeedMore) {
   request.set_output_encoding(v1::TENSOR_ENCODING_VALUES);
   client_ = server_->Connect();
   ASSERT_EQ(Call(*client_, 1, "Dequantize", request), 0);
-  // Too much of what nobody knows to be looked at before.
+  // Too many unknown fields to look at before it is decoded.
   v1::FloatValues& values = *request.mutable_scale()->mutable_float_values();
   values.GetReflection()->MutableUnknownFields(&values)->AddLengthDelimited(
       1'000, std::string(2'000, 'x'));
@@ -344,8 +343,8 @@ rlim_t AddressSpace() {
   return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-// A response in values takes more memory than its kernel. What the system does not have ends one
-// call. In a process of its own.
+// A response in values takes more memory than its kernel. If the system does not have it, one call
+// ends. In a process of its own.
 TEST(MemoryDeathTest, ThatTheSystemDoesNotHaveForValues) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto run = [](bool is_item) {

@@ -1,4 +1,4 @@
-// A server, the bytes that it says its calls have, and a gate at which they can be looked at.
+// A server, the bytes that it reports for its calls, and a gate at which they can be inspected.
 #ifndef QUANTD_TESTS_SERVER_RPC_MEMORY_TESTING_H_
 #define QUANTD_TESTS_SERVER_RPC_MEMORY_TESTING_H_
 
@@ -32,7 +32,7 @@ class Memory : public testing::Test {
   void Begin(int32_t id, absl::string_view method) {
     client_->Say(transport::CallHead(id, Path(method)));
   }
-  // Both cores are taken, and what they hold.
+  // Occupies both cores, and returns what these calls hold.
   double TakeBothCores() {
     other_ = server_->Connect();
     for (const int32_t id : {1, 3}) {
@@ -43,7 +43,7 @@ class Memory : public testing::Test {
     EXPECT_TRUE(server_->Until("quantd_busy_cores", 2));
     return server_->Metric(kBytes);
   }
-  // That the one which waits holds so much more; then it goes away.
+  // Expects that the waiting call holds `expected` more; then it is cancelled.
   void WaitsWith(double before, uint64_t expected) {
     EXPECT_TRUE(server_->Until(kQueued, 1));
     EXPECT_EQ(server_->Metric(kBytes) - before, static_cast<double>(expected));
@@ -65,7 +65,7 @@ class Memory : public testing::Test {
   }
 
   std::unique_ptr<TestServer> server_ = std::make_unique<TestServer>();
-  // Grants nothing of the responses: they stay where they are.
+  // Its windows let nothing of the responses through: they stay in the server.
   std::unique_ptr<transport::Client> client_ = server_->Connect(0);
   std::unique_ptr<transport::Client> other_;
   Gate gate_;

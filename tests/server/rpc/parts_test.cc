@@ -1,4 +1,4 @@
-// The small parts: where the time of a call went, and the kernels' threads.
+// The small parts: the phases of a call's time, and the kernels' threads.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-// Nothing is rounded to seconds, and what is a little is not nothing.
+// Nothing is rounded to seconds, and small times do not become 0.
 TEST(TransportLimits, TimesAreExact) {
   server::Options options;
   options.keepalive = absl::Milliseconds(1'500);

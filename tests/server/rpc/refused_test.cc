@@ -1,4 +1,4 @@
-// What a request leaves that is refused, or over, before it is computed.
+// What is left of a request that is refused, or ends, before it is computed.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Refused = Memory;
 
-// Not before it is known that there is memory for them. Decoded late, for its fields.
+// Not before memory for them is known to be free. Its many fields make it decoded late.
 TEST_F(Refused, ItsTensorsInSharedMemoryAreNotCopied) {
   constexpr int64_t kElements = 4'000'000;
   const std::string folder = absl::StrCat(testing::TempDir(), "/quantd_rpc_copied_", getpid());

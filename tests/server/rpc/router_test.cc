@@ -43,7 +43,7 @@ TEST_F(RouterTest, AsksAllRoutesForATokenThatAreNotOpen) {
   }
 }
 
-// Only what is decoded with memory set aside for all that it can become.
+// Only methods whose requests are decoded with memory reserved for all that they can become.
 TEST_F(RouterTest, LetsInLargeRequestsOfTensorsAlone) {
   const TestServer server;
   const auto client = server.Connect();
@@ -72,7 +72,7 @@ TEST_F(RouterTest, NeedsATokenForAllButHealth) {
     transport::Fields more;
     if (with_token) more.emplace_back("authorization", "Bearer secret");
     client->Say(transport::Headers(id, transport::CallFields(path, more)));
-    Send(*client, id, v1::GetServerInfoRequest());  // as empty as the request of a check
+    Send(*client, id, v1::GetServerInfoRequest());  // as empty as a health check's
     id += 2;
     return client->Status(id - 2);
   };

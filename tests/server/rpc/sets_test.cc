@@ -1,5 +1,5 @@
-// A request that names a stored set, which lies on the disk: the call waits for it, once, whatever
-// becomes of it.
+// A request that names a stored set on the disk: the call waits for it, once, whatever happens to
+// the call.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ TEST_F(Sets, AreFoundOnTheDiskAndThenInMemory) {
   EXPECT_EQ(Call(*client, 5, "Quantize", request_), 5);
 }
 
-// It is not looked for behind more fields than are looked at while others wait.
+// The name is not searched for behind more fields than the leading thread looks at.
 TEST_F(Sets, AreNotNamedBehindManyFields) {
   const TestServer server({Flag()});
   const auto client = server.Connect();

@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Stub = v1::QuantizationService::Stub;
 
-// As the command line makes it; so little that requests wait for each other, and some are refused.
+// From a command line; so little memory that requests wait for each other and some are refused.
 Options SmallOptions() {
   constexpr const char* kArguments[] = {"quantd",
                                         "--listen=127.0.0.1:0",
@@ -83,7 +83,7 @@ void RandomDeadline(std::mt19937& random, grpc::ClientContext& context) {
   }
 }
 
-// What may come instead of a response.
+// Errors that may arrive in place of a response.
 bool IsExcused(grpc::StatusCode code) {
   return code == grpc::StatusCode::CANCELLED || code == grpc::StatusCode::DEADLINE_EXCEEDED ||
          code == grpc::StatusCode::UNAVAILABLE;
@@ -95,17 +95,17 @@ struct Counts {
   std::atomic<int> wrong{0};
 };
 
-// How a call went, as far as its client saw it.
+// How a call went, as seen by its client.
 struct Outcome {
   grpc::Status status;
-  std::string wrong;    // what came that should not, in words
-  bool misses = false;  // a response did not come
+  std::string wrong;    // what arrived but should not, in words
+  bool misses = false;  // a response did not arrive
   bool cancelled = false;
 };
 
-// gRPC's client, when a call is cancelled or its deadline passes while messages and an OK status
-// wait to be read, forgets the messages and keeps the status (chttp2_transport.cc of 1.51:
-// grpc_chttp2_maybe_complete_recv_trailing_metadata); a unary call calls that UNIMPLEMENTED.
+// If a call is cancelled or its deadline passes while messages and an OK status wait to be read,
+// gRPC's client forgets the messages and keeps the status (chttp2_transport.cc of 1.51:
+// grpc_chttp2_maybe_complete_recv_trailing_metadata); a unary call then reports UNIMPLEMENTED.
 bool ForgotMessages(const grpc::ClientContext& context, const Outcome& outcome) {
   const bool ended = outcome.cancelled || std::chrono::system_clock::now() >= context.deadline();
   return ended && outcome.misses &&
@@ -127,7 +127,7 @@ void Count(const grpc::ClientContext& context, const Outcome& outcome, Counts& c
   }
 }
 
-// What differs from what was expected, or nothing.
+// The difference from the expected bytes, or nothing.
 std::string Difference(const std::string& y, const std::string& expected) {
   if (y == expected) return "";
   const auto first = std::mismatch(y.begin(), y.end(), expected.begin(), expected.end()).first;
@@ -157,11 +157,11 @@ void OneUnary(Stub& stub, std::mt19937& random, Counts& counts) {
   Count(context, outcome, counts);
 }
 
-// Writes and reads overlap; now and then the client leaves in the middle.
+// Writes and reads overlap; sometimes the client leaves in the middle.
 void OneStream(Stub& stub, std::mt19937& random, Counts& counts) {
   grpc::ClientContext context;
   RandomDeadline(random, context);
-  // Long ones, so that responses are held back for their next.
+  // Sometimes many items, so that responses are collected before they are sent.
   const uint32_t items = random() % (random() % 4 == 0 ? 80 : 12);
   const uint32_t leave_after = random() % 4 == 0 ? random() % (items + 1) : 1000;
   std::vector<Case> cases;
@@ -202,7 +202,7 @@ void OneStream(Stub& stub, std::mt19937& random, Counts& counts) {
   Count(context, outcome, counts);
 }
 
-// Several messages, of one or of many channels, so that what is held is short now and then; the
+// Several messages, of one or of many channels, so that memory to hold is sometimes short; the
 // client may leave before, between and after them.
 void OneCalibration(Stub& stub, std::mt19937& random, Counts& counts) {
   grpc::ClientContext context;
@@ -223,7 +223,7 @@ void OneCalibration(Stub& stub, std::mt19937& random, Counts& counts) {
     v1::CalibrateRequest request;
     if (i == 0) {
       v1::CalibrationOptions& options = *request.mutable_options();
-      // All values, by another way.
+      // All values as well, but by another method.
       if (random() % 2 == 0) {
         options.set_method(v1::CALIBRATION_METHOD_PERCENTILE);
         options.set_percentile(100);
@@ -297,7 +297,7 @@ TEST(Stress, RandomDeadlinesCancelsAndOverlappedStreams) {
   EXPECT_EQ(counts.wrong, 0);
   EXPECT_GT(counts.right, 0);
   std::printf("right %d, excused %d\n", counts.right.load(), counts.excused.load());
-  // Waits until no call lives; a leaked frame would hold it for ever.
+  // Waits until no call is alive; a leaked frame would keep one alive for ever.
   (*server)->Drain(absl::ZeroDuration());
 }
 
@@ -321,7 +321,7 @@ TEST(Stress, DrainUnderLoad) {
         }
       });
     }
-    // In the middle of it, every round a little later. What a drain answers: drain_test.cc.
+    // In the middle of the traffic, a little later in every round. drain_test.cc tests the answers.
     const int enough = static_cast<int>(10 * round + 1);
     const Clock::time_point end = Clock::now() + std::chrono::seconds(30);
     while (counts.right < enough && Clock::now() < end) {

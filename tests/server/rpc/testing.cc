@@ -51,7 +51,7 @@ void StandAtTheGate() {
 }  // namespace
 
 TestServer::TestServer(const std::vector<std::string>& flags) {
-  // Whatever a test sets is said here, too: flags keep what they were told for the server before.
+  // Every flag that a test sets is listed here: flags keep the values of the server before.
   std::vector<const char*> arguments = {"quantd",
                                         "--listen=127.0.0.1:0",
                                         "--http_listen=127.0.0.1:0",

@@ -1,5 +1,5 @@
-// A server in this process, what its page of metrics says, and a gate before its kernels: what a
-// call has, and on which thread, is looked at while it stands there.
+// A server in this process, its metrics, and a gate before its kernels: while a call waits there,
+// tests look at what it has, and on which thread it is.
 #ifndef QUANTD_TESTS_SERVER_RPC_TESTING_H_
 #define QUANTD_TESTS_SERVER_RPC_TESTING_H_
 
@@ -19,15 +19,15 @@ class TestServer {
   explicit TestServer(const std::vector<std::string>& flags = {});
   ~TestServer();
 
-  // A connection that grants so many bytes of every response.
+  // A connection with a window of `window` bytes for every response.
   std::unique_ptr<transport::Client> Connect(uint32_t window = 1 << 30) const;
 
-  // As at the end of its life, which then has nothing to do.
+  // What its destructor does; the destructor then has nothing left to do.
   void Drain();
 
-  // The number of a sample, by name and labels as they are written; NaN: there is none.
+  // The value of a sample, by name and labels as they are written; NaN: it does not exist.
   double Metric(absl::string_view sample) const;
-  // Until it is that number. False: not in 60 s.
+  // Waits until the sample has this value. False: not within 60 s.
   bool Until(absl::string_view sample, double value) const;
 
  private:
@@ -35,33 +35,33 @@ class TestServer {
   bool drained_ = false;
 };
 
-// Open at first. One at a time.
+// Open at first. There is one at a time.
 class Gate {
  public:
   Gate();
   ~Gate();
   void Close();
   void Open();
-  // Lets one through.
+  // Lets one call through.
   void Pass();
-  // Until so many calls have come to it since it was made. False: not in 60 s.
+  // Waits until `calls` calls have come to it since it was made. False: not within 60 s.
   bool Reached(int calls) const;
-  // Whether the one that came last was on a thread that leads a loop.
+  // Whether the last call came on a thread that leads a loop.
   bool led() const;
 };
 
 // The path of a method of QuantizationService.
 std::string Path(absl::string_view method);
-// A call's only message, or one of several.
+// Sends a call's only message, or one of several.
 void Send(transport::Client& client, int32_t id, const google::protobuf::MessageLite& message,
           bool ends = true);
-// The same of a message's bytes.
+// The same for a message's bytes.
 void SendBytes(transport::Client& client, int32_t id, const std::string& message, bool ends = true);
-// The whole of a call with one message; its grpc-status.
+// Makes a whole call with one message, and returns its grpc-status.
 int Call(transport::Client& client, int32_t id, absl::string_view method,
          const google::protobuf::MessageLite& message);
 
-// FLOAT, as bytes and as values.
+// FLOAT tensors, as bytes and as values.
 v1::Tensor Floats(const std::vector<int64_t>& shape, float value = 1);
 v1::Tensor FloatValues(const std::vector<int64_t>& shape, float value = 1);
 v1::QuantizeRequest Quantize(v1::Tensor x);

@@ -1,5 +1,5 @@
 // Where a call computes: short work on the thread that leads its loop, long work on one that has
-// given up the lead. What is long is an estimate of a kind that has not been seen (costs.h).
+// given up the lead. For kinds that were not seen yet, estimates decide (costs.h).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,14 +21,14 @@ struct Case {
   std::string name;
   std::string method;
   std::function<std::string()> message;
-  // Of its kernels, in turn, which of them lead: 'l', or not: '-'.
+  // For each of its kernels in turn: 'l' if its thread leads, '-' if not.
   std::string expected;
   transport::Fields metadata = {};
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
-// A state with so many channels.
+// A state with `channels` channels.
 std::string State(int64_t channels) {
   CalibrationOptions options;
   options.axis = 1;
@@ -46,7 +46,7 @@ Case OfQuantize(const std::string& name, const v1::Tensor& x, const std::string&
   return {name, "Quantize", [x] { return Quantize(x).SerializeAsString(); }, expected};
 }
 
-// With so many fields of two bytes that nobody knows.
+// With `fields` unknown fields of two bytes.
 Case OfFields(const std::string& name, int fields, const std::string& expected) {
   const auto message = [fields] {
     std::string unknown;
@@ -56,7 +56,7 @@ Case OfFields(const std::string& name, int fields, const std::string& expected) 
   return {name, "Quantize", message, expected};
 }
 
-// With so many of a small field, the last of which counts, that all is decoded late.
+// With enough copies of a small field, the last of which counts, to be decoded late.
 Case OfElementsDecodedLate(const std::string& name, int64_t elements, const std::string& expected) {
   const auto message = [elements] {
     std::string saturate;
@@ -80,20 +80,21 @@ std::vector<Case> Cases() {
   constexpr auto kMinMax = v1::CALIBRATION_METHOD_MIN_MAX;
   constexpr auto kPercentile = v1::CALIBRATION_METHOD_PERCENTILE;
   std::vector<Case> cases = {
-      // A quarter of a nanosecond a byte; 300 us are short.
+      // A quarter of a nanosecond per byte; up to 300 us are short.
       OfQuantize("Small", Floats({3}), "l"),
       OfQuantize("BelowShort", Floats({299'000}), "l"),
       OfQuantize("AboveShort", Floats({301'000}), "-"),
-      // Decoded late: 52 bytes a byte of it, and a nanosecond each.
+      // Decoded late: 52 bytes for each of its bytes, and a nanosecond for each of these.
       OfQuantize("FewValues", FloatValues({1'300}), "l"),
       OfQuantize("ManyValues", FloatValues({1'600}), "-"),
-      // So are those of which not all is known: 52 bytes for each that was not looked at.
+      // Also decoded late, because of fields beyond the first ones: 52 bytes for each byte not
+      // looked at.
       OfFields("FewMoreFields", 3'000, "l"),
       OfFields("ManyMoreFields", 5'000, "-"),
-      // And all that has come may be values: 10 ns a byte.
+      // Any of the bytes may be values: 10 ns each.
       OfElementsDecodedLate("FewElementsDecodedLate", 5'000, "l"),
       OfElementsDecodedLate("ManyElementsDecodedLate", 50'000, "-"),
-      // A message, and its result: 10 us a channel, with bins 20 more; 10 ms for a search.
+      // A message and its result: 10 us per channel, 30 with bins; 10 ms for a search.
       OfCalibrate("FewElements", Floats({100, 2}), kMinMax, "ll"),
       OfCalibrate("ManyElements", Floats({301'000, 1}), kMinMax, "-l"),
       OfCalibrate("FewChannels", Floats({1, 29}), kMinMax, "ll", true),
@@ -105,7 +106,7 @@ std::vector<Case> Cases() {
       OfCalibrate("FewOfItsValues", FloatValues({1'300}), kMinMax, "ll"),
       OfCalibrate("ManyOfItsValues", FloatValues({1'600}), kMinMax, "-l"),
   };
-  // 10 ns a byte of a response that is compressed.
+  // 10 ns per byte of a compressed response.
   const transport::Fields gzip = {{"grpc-accept-encoding", "gzip"},
                                   {"quantd-compress-answers", "gzip"}};
   cases.push_back(OfQuantize("FewBytesToCompress", Floats({26'000}), "l"));
@@ -115,7 +116,7 @@ std::vector<Case> Cases() {
   cases.push_back(OfCalibrate("FewChannelsToCompress", Floats({1, 12}), kMinMax, "ll", true));
   cases.back().metadata = gzip;
   for (const bool is_long : {false, true}) {
-    // 20 ns a byte of it; without bins for the result.
+    // 20 ns per byte of the state; no bins, so that the result is short.
     const auto message = [=] {
       v1::CalibrateRequest request;
       request.mutable_options()->set_axis(1);
@@ -153,9 +154,9 @@ TEST_P(Where, IsDecidedByItsEstimate) {
 INSTANTIATE_TEST_SUITE_P(Calls, Where, testing::ValuesIn(Cases()),
                          [](const auto& case_info) { return case_info.param.name; });
 
-// Requests that are all here: the client has responses while others compute, and need not wait
-// until all are done. They are of several kinds, because one that stood at the gate makes others of
-// its kind long.
+// Requests that have all arrived: the client gets responses while others compute, and need not wait
+// for all of them. They are of several kinds, because one that waited at the gate makes others of
+// its kind count as long.
 struct Turn {
   const char* method;
   int64_t elements;
@@ -185,12 +186,12 @@ class Turns : public testing::TestWithParam<Turn> {
 TEST_P(Turns, SmallResponsesAreSentBeforeTheLastIsComputed) {
   const TestServer server;
   const auto client = server.Connect();
-  ASSERT_TRUE(client->Heard());  // so that its windows are known
+  ASSERT_TRUE(client->Heard());  // then its windows are known
   Gate gate;
   gate.Close();
   const auto say = [&](int32_t id, int kind) {
     client->Say(transport::CallHead(id, Path(GetParam().method)));
-    // The loop that computes hears of no window.
+    // The loop that computes does not see window updates.
     for (int32_t window : {0, id}) client->Say(transport::WindowUpdate(window, 1 << 20));
     EXPECT_TRUE(client->SayFrames(id, transport::Prefixed(Request(kind)), 16'000, true));
     EXPECT_TRUE(client->Written());
@@ -218,14 +219,14 @@ INSTANTIATE_TEST_SUITE_P(Elements, Turns,
                            return absl::StrCat(turn.param.method, turn.param.elements);
                          });
 
-// What was short by all that was known, and took long, is long from then on.
+// A kind that was estimated short, but took long, counts as long from then on.
 TEST(Learned, WhatTookLongTakesACore) {
   const TestServer server;
   const auto client = server.Connect();
   Gate gate;
   int32_t id = 1;
   int reached = 0;
-  // Whether the thread that computed led a loop meanwhile.
+  // Whether the computing thread led a loop meanwhile.
   const auto leads = [&](const std::string& method, const google::protobuf::MessageLite& request) {
     gate.Close();
     client->Say(transport::CallHead(id, Path(method)));
@@ -235,7 +236,7 @@ TEST(Learned, WhatTookLongTakesACore) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     gate.Open();
     EXPECT_EQ(client->Status(id), 0);
-    if (method == "Calibrate") ++reached;  // its result
+    if (method == "Calibrate") ++reached;  // the result
     id += 2;
     return led;
   };

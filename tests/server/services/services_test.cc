@@ -112,11 +112,11 @@ TEST_F(Services, HealthChecks) {
     id += 2;
   }
   EXPECT_EQ(Call(id, kCheck, "\xFF\xFF no protobuf"), 3);
-  client_->Say(CallHead(id + 2, kCheck, true));  // no request
+  client_->Say(CallHead(id + 2, kCheck, true));  // without a request
   EXPECT_EQ(client_->Status(id + 2), 3);
 }
 
-// Thousands of watchers that come and go, in every way.
+// Thousands of watchers that start and stop in every way.
 TEST_F(Services, HealthIsWatched) {
   client_->Say(CallHead(1, kWatch) + Data(1, Prefixed(Check(""))) + CallHead(3, kWatch) +
                Data(3, Prefixed(Check("no")), true));
@@ -136,7 +136,7 @@ TEST_F(Services, HealthIsWatched) {
   client_->Say(CallHead(id + 2, kWatch, true));
   EXPECT_EQ(client_->Status(id + 2), 3);
 
-  // A drain tells those that are left, and ends them.
+  // A drain tells the watchers that are left, and ends them.
   std::thread drain([this] { server_->Drain(absl::ZeroDuration()); });
   EXPECT_EQ(client_->Status(1), 14);
   EXPECT_EQ(client_->Status(3), 14);
@@ -191,7 +191,7 @@ TEST_F(Services, ReflectionAnswersEveryQuestion) {
   EXPECT_EQ(alpha.service(0).method(0).input_type(),
             ".grpc.reflection.v1alpha.ServerReflectionRequest");
   EXPECT_EQ(Call(3, kReflect, "\xFF"), 3);
-  // Questions have no permit: they are names, and no more (Router::MostBytes).
+  // Questions get no permit, because they are only names (Router::MostBytes).
   questions[4].set_file_containing_symbol(std::string(13'000, 'x'));
   EXPECT_EQ(Call(5, kReflect, questions[4].SerializeAsString()), 8);
 }
@@ -202,7 +202,7 @@ TEST_F(Services, QuestionsAreNotKept) {
   ServerReflectionRequest request;
   request.set_list_services("");
   std::string question = request.SerializeAsString();
-  for (int i = 0; i < 5'500; ++i) question += "\x7b\x7c";  // an empty group that nobody knows
+  for (int i = 0; i < 5'500; ++i) question += "\x7b\x7c";  // an empty unknown group
   const uint64_t before = MallocedBytes();
   for (int32_t id = 1; id < 2 * kStreams; id += 2) {
     client_->Say(CallHead(id, kReflect));
@@ -214,7 +214,7 @@ TEST_F(Services, QuestionsAreNotKept) {
       return messages.has_value() && messages->size() == 1;
     }));
   }
-  EXPECT_LT(MallocedBytes(), before + kStreams * (60 << 10));  // with the client's
+  EXPECT_LT(MallocedBytes(), before + kStreams * (60 << 10));  // including the client's
 }
 
 TEST_F(Services, WhatIsNoMethodIsUnimplemented) {
@@ -230,8 +230,8 @@ TEST_F(Services, WhatIsNoMethodIsUnimplemented) {
   EXPECT_EQ(Call(id, "/grpc.health.v1.Health/Check", ""), 0);
 }
 
-// A client may allow 8 KiB, as HTTP/2 counts them; here with the longest texts, of which each
-// byte becomes three.
+// A client may allow only 8 KiB, as HTTP/2 counts them. Here with the longest texts, each byte of
+// which is sent as three.
 TEST(Trailers, TrailersAreAsShortAsClientsWantThem) {
   std::string text;
   while (text.size() < 10'000) text += "\u00e9";
@@ -252,7 +252,7 @@ TEST(Trailers, TrailersAreAsShortAsClientsWantThem) {
   EXPECT_LT(bytes, 8'192U);
 }
 
-// A deadline that is over when the call begins, for every method.
+// A deadline that has passed when the call begins, for every method.
 TEST_F(Services, DeadlinesThatAreOver) {
   int32_t id = 1;
   for (const char* path :

@@ -54,7 +54,7 @@ TEST(Cache, RoomIsMadeOfWhatNobodyUses) {
     ASSERT_TRUE(cache.MakeRoom(28 << 10, 0));
     used.push_back(cache.Add(MakeSet(absl::StrCat(i), 28 << 10)));
   }
-  // Two of the five are not kept any more, but used: 160 KiB live.
+  // Two of the five are in use, but no longer in the cache: 160 KiB live.
   EXPECT_FALSE(cache.MakeRoom(60 << 10, 0));
   used.clear();
   EXPECT_TRUE(cache.MakeRoom(60 << 10, 0));

@@ -95,8 +95,8 @@ v1::ParameterSet RandomSet(Random random, bool as_values) {
   return set;
 }
 
-// 1,000 sets: the encoding is what protobuf writes of the set with raw_data, whichever form it came
-// in, and it is its own encoding.
+// 1,000 sets: the encoding is what protobuf writes for the set with raw_data, whatever form it
+// arrived in, and encodes to itself.
 TEST(Canonical, IsWhatProtobufWrites) {
   const uint64_t seed = wire::TestSeed(11);
   int stored = 0;
@@ -134,7 +134,7 @@ TEST(Canonical, UnknownFieldsAndPaddingMakeNoDifference) {
   v1::ParameterSet skeleton;
   ASSERT_TRUE(split.ok && skeleton.ParseFromString(split.skeleton));
   EXPECT_EQ(*Encode(skeleton, split.raw), *expected);
-  // But no file may have them.
+  // But a file must not contain them.
   EXPECT_FALSE(Decode(bytes).ok());
   EXPECT_FALSE(Decode(set.SerializeAsString()).ok());
   EXPECT_TRUE(Decode(*expected).ok());
@@ -164,7 +164,7 @@ TEST(Canonical, WhatIsWrongWithASetIsNamed) {
   EXPECT_EQ(field(set), "quantize_embeddings.recipe");
 }
 
-// No number of a set is computed with before it is known to be one that x can have.
+// No number of a set is used before it is known to be valid for some x.
 TEST(Canonical, NumbersAtTheirLimitsAreRefused) {
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
@@ -177,7 +177,7 @@ TEST(Canonical, NumbersAtTheirLimitsAreRefused) {
     EXPECT_EQ(ErrorField(status), "quantize.axis") << status;
     EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat("axis is ", number))) << status;
     EXPECT_FALSE(Decode(set.SerializeAsString()).ok());
-    // What depends on x is refused when a request uses it.
+    // Errors that depend on x are found when a request uses the set.
     set = LargeSet(2, 0.5F);
     set.mutable_quantize()->set_block_size(number);
     EncodeSet(set).status().IgnoreError();
@@ -199,7 +199,7 @@ TEST(Canonical, NumbersAtTheirLimitsAreRefused) {
   }
 }
 
-// Also of a kind and of a tensor that a later contract adds: its bytes are stored, and checked.
+// Also for kinds and tensors that a later contract adds: their bytes are stored, and checked.
 TEST(Canonical, EveryTensorOfEveryKindIsStored) {
   const google::protobuf::OneofDescriptor& kinds = *v1::ParameterSet::descriptor()->oneof_decl(0);
   for (int i = 0; i < kinds.field_count(); ++i) {
@@ -241,7 +241,7 @@ TEST(Canonical, BytesThatAreNoEncoding) {
   EXPECT_FALSE(Decode(good + '\0').ok());
   EXPECT_FALSE(Decode(good + good).ok());
   EXPECT_FALSE(Decode(std::string(1 << 20, '\x7a')).ok());
-  // An unknown field of two bytes would be 24 times as large once it is parsed.
+  // An unknown field of two bytes would become 24 times as large when parsed.
   std::string many;
   for (int i = 0; i < 1 << 20; ++i) many += std::string("\x50\x00", 2);
   EXPECT_FALSE(Decode(many).ok());

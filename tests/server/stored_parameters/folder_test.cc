@@ -30,7 +30,7 @@ TEST(Folder, WhatIsWrittenIsRead) {
   EXPECT_EQ(at.files(), 1U);
   struct stat found;
   ASSERT_EQ(stat((at / reference.FileName()).c_str(), &found), 0);
-  EXPECT_EQ(found.st_mode & 0444, 0444U);  // replicas may be other users
+  EXPECT_EQ(found.st_mode & 0444, 0444U);  // replicas may run as other users
 }
 
 TEST(Folder, OnlyFoldersAreOpened) {
@@ -69,13 +69,13 @@ TEST(Folder, WhatIsNoFile) {
   for (const Reference& each : {pipe, directory, device, loop}) {
     EXPECT_TRUE(absl::IsNotFound(folder.Read(each).status())) << each.Text();
   }
-  // A folder in its place stays in its place.
+  // A folder with a set's name is left alone.
   EXPECT_FALSE(folder.Write(directory, "directory").ok());
   EXPECT_TRUE(folder.Write(pipe, "pipe").ok());
   EXPECT_EQ(*folder.Read(pipe), "pipe");
 }
 
-// kubelet's: NAME -> ..data/NAME, ..data -> ..2026, which is replaced as a whole.
+// As kubelet makes them: NAME -> ..data/NAME, ..data -> ..2026, which is replaced as a whole.
 TEST(Folder, LinksOfAConfigMap) {
   const TemporaryFolder at;
   const Folder folder = *Folder::Open(at.path());
@@ -143,7 +143,7 @@ TEST(Folder, ManyWritersOfOneSet) {
   EXPECT_EQ(at.files(), 20U);
 }
 
-// It says nothing about the set: clients try again.
+// The error does not mean that the set is missing: clients try again.
 TEST(Folder, WhatMayPassIsUnavailable) {
   const TemporaryFolder at;
   const Folder folder = *Folder::Open(at.path());

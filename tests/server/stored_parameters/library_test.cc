@@ -51,7 +51,7 @@ TEST(Library, AFileThatHasItsHashButIsNoSet) {
   }
 }
 
-// What is not a set takes no name, and is in no list: whatever else lies there.
+// A file that is not a set occupies no name and is not listed, whatever it is.
 TEST(Library, FilesThatAreDamagedCountForNothing) {
   const TemporaryFolder at;
   auto library = *Library::Open(at.path(), {});
@@ -77,7 +77,7 @@ TEST(Library, FilesThatAreDamagedCountForNothing) {
     ASSERT_TRUE(set.ok()) << set.status();
     EXPECT_EQ((*set)->reference, reference);
   }
-  // Put mends a file: then the name has two.
+  // Put repairs the file: then the name has two sets.
   const std::string second = *library->Put("a", *EncodeSet(LargeSet(100, 0.25F)));
   EXPECT_EQ(library->List("")->size(), 2U);
   const absl::Status ambiguous = library->Find("a", "f").status();
@@ -86,7 +86,7 @@ TEST(Library, FilesThatAreDamagedCountForNothing) {
   EXPECT_TRUE(absl::StrContains(ambiguous.message(), second)) << ambiguous;
 }
 
-// A list reads as much as one set has; what it does not look into is listed by its name.
+// A list reads at most as many bytes as the largest set has; other sets are listed by file name.
 TEST(Library, AListLooksIntoSoMuch) {
   const TemporaryFolder at;
   auto library = *Library::Open(at.path(), {});
@@ -136,7 +136,8 @@ TEST(Library, MemoryIsBounded) {
   EXPECT_LE(library->cache().live_bytes(), limits.kept_bytes);
 }
 
-// 32 threads find sets while their files vanish, come back and are damaged: the set, or NOT_FOUND.
+// 32 threads find sets while their files vanish, reappear and are damaged: they get the set or
+// NOT_FOUND.
 TEST(Library, FilesThatChange) {
   const TemporaryFolder at;
   const Library::Limits limits{.kept_bytes = 64 << 10, .most_bytes = 8 << 20};
@@ -160,7 +161,7 @@ TEST(Library, FilesThatChange) {
           EXPECT_EQ((*set)->bytes, bytes[i]);
           ++good;
         } else {
-          // Or it has grown since room was made for it.
+          // Or UNAVAILABLE, if the file has grown since room was made for it.
           EXPECT_TRUE(absl::IsNotFound(set.status()) || absl::IsUnavailable(set.status()))
               << set.status();
           ++missing;

@@ -1,4 +1,4 @@
-// Random sets, and a folder that goes away with the test.
+// Random sets, and a folder that is removed with the test.
 #ifndef QUANTD_TESTS_SERVER_STORED_PARAMETERS_SETS_TESTING_H_
 #define QUANTD_TESTS_SERVER_STORED_PARAMETERS_SETS_TESTING_H_
 
@@ -23,7 +23,7 @@ inline wire::BytesView View(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// As a Put would do it.
+// Stores it as PutParameters does.
 inline absl::StatusOr<std::string> EncodeSet(const v1::ParameterSet& set) {
   const std::string bytes = set.SerializeAsString();
   const wire::Split split = wire::SplitSet(View(bytes));
@@ -40,7 +40,7 @@ inline v1::ParameterSet ScaleSet(float scale) {
   return set;
 }
 
-// A set of so many scales, about four bytes each.
+// A set of `scales` scales, about four bytes each.
 inline v1::ParameterSet LargeSet(size_t scales, float value) {
   v1::ParameterSet set;
   set.mutable_quantize()->set_axis(0);

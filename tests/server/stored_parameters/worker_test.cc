@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kPeer = 1;
 
-// A worker whose thread stands at its first job until Go.
+// A worker whose thread waits in its first job until Go.
 class Standing {
  public:
   explicit Standing(size_t most) : worker_(most) {
@@ -40,7 +40,7 @@ class Standing {
   Worker worker_;
 };
 
-// What runs, in its order: a letter each.
+// Records the jobs in the order in which they run, one letter each.
 class Order {
  public:
   void Add(Worker& worker, Worker::Priority priority, uint64_t peer, char word) {
@@ -49,7 +49,7 @@ class Order {
       if (words_.size() == used_) done_.set_value();
     }));
   }
-  // All that was added.
+  // Waits for all of them, and returns their letters.
   std::string Words(Standing& worker) {
     worker.Go();
     done_.get_future().wait();
@@ -71,7 +71,7 @@ TEST(Worker, RequestsComeFirst) {
   EXPECT_EQ(order.Words(worker), "abxy");
 }
 
-// Who has many jobs waits behind itself.
+// A peer's many jobs wait behind each other, not before those of other peers.
 TEST(Worker, PeersTakeTurns) {
   for (const Worker::Priority priority : {Worker::kFirst, Worker::kLast}) {
     Standing worker(100);
@@ -93,7 +93,7 @@ TEST(Worker, SoManyWaitAndNoMore) {
     for (size_t i = 0; i < 3; ++i) {
       EXPECT_TRUE(worker->Submit(waiting[i], Worker::kFirst, kPeer, job));
     }
-    // The last quarter is never one peer's.
+    // One peer cannot take the last quarter.
     EXPECT_FALSE(worker->Submit(waiting[3], Worker::kFirst, kPeer, job));
     EXPECT_TRUE(worker->Submit(waiting[3], Worker::kFirst, kPeer + 1, job));
     EXPECT_FALSE(worker->Submit(waiting[4], Worker::kFirst, kPeer + 2, job));
@@ -101,7 +101,7 @@ TEST(Worker, SoManyWaitAndNoMore) {
     worker.Go();
   }
   EXPECT_LE(ran, 5);
-  EXPECT_EQ(held.use_count(), 2);  // those that were dropped hold nothing: `job` does
+  EXPECT_EQ(held.use_count(), 2);  // dropped jobs hold nothing; `job` does
 }
 
 TEST(Worker, WhatIsTakenBackHoldsNothingAndNeverRuns) {
@@ -123,7 +123,7 @@ TEST(Worker, WhatIsTakenBackHoldsNothingAndNeverRuns) {
   EXPECT_FALSE(worker->Cancel(waiting));
 }
 
-// A disk that does not answer keeps nobody for longer than it is told.
+// If the disk does not answer, End waits only for the given time.
 TEST(Worker, EndsWithoutADiskThatHangs) {
   using Clock = std::chrono::steady_clock;
   auto* const worker = new Standing(4);
@@ -135,7 +135,7 @@ TEST(Worker, EndsWithoutADiskThatHangs) {
   EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(100));
   EXPECT_EQ(held.use_count(), 1);
   EXPECT_FALSE((*worker)->Submit(waiting, Worker::kFirst, kPeer, [held] {}));
-  // The thread is its own now, and uses the worker to its end.
+  // The thread is detached now, and uses the worker until it ends.
   static Standing* left;
   left = worker;
   left->Go();

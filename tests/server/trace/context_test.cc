@@ -1,4 +1,4 @@
-// traceparent as W3C has it, and everything that only looks like it.
+// traceparent as W3C defines it, and texts that only look like it.
 #include "server/trace/context.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ TEST(TraceParent, WhatIsMalformedIsNone) {
   EXPECT_FALSE(ParseTraceParent(std::string(55, '\0')));
 }
 
-// What is read is written again as it came: whatever byte is wrong.
+// A header that is read is written back unchanged; any byte of it may be wrong.
 TEST(TraceParent, EveryByteIsLookedAt) {
   for (size_t at = 0; at < sizeof(kGood) - 1; ++at) {
     for (int byte = 0; byte < 256; ++byte) {

@@ -1,4 +1,4 @@
-// Where a collector is, in the three forms that flag and variables have.
+// Where a collector is, in the three forms of flag and variables.
 #include "server/trace/endpoint.h"
 
 #include <gmock/gmock.h>

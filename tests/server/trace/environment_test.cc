@@ -27,7 +27,7 @@ Asked Ask(const Variables& variables, const Flags& flags = {}) {
                     });
 }
 
-// With an endpoint.
+// The settings with an endpoint.
 Asked AskWith(Variables variables) {
   variables[kEndpoint] = "http://collector:4318";
   Asked asked = Ask(variables);

@@ -1,5 +1,4 @@
-// The bytes of OTLP, as protobuf reads them. A collector's own reader looks at them in
-// tests/e2e/test_traces.py.
+// The bytes of OTLP, as protobuf reads them. tests/e2e/test_traces.py has them read by a collector.
 #include <gmock/gmock.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>
@@ -74,7 +73,7 @@ TEST(Otlp, EveryFieldIsWhereItBelongs) {
   EXPECT_EQ(Number(event, 1), static_cast<uint64_t>(span.begin + 1));
   EXPECT_EQ(Of(event, 2).at(0), "decoded");
   EXPECT_EQ(Number(Read(Of(read, 15).at(0)), 3), 2U);
-  // Of a root that went well.
+  // A root without an error.
   const auto plain = Read(Of(scope_spans, 2)[1]);
   EXPECT_TRUE(Of(plain, 4).empty());
   EXPECT_TRUE(Of(plain, 15).empty());

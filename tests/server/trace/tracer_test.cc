@@ -1,4 +1,4 @@
-// Sampling, and collectors that are well, dead, deaf or mad.
+// Sampling, and collectors that answer, fail, never answer or send nonsense.
 #include "server/trace/tracer.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-// Listens on a port; each connection is `serve`d on one thread, one after another.
+// Listens on a port; one thread runs `serve` for each connection, one after another.
 class Collector {
  public:
   explicit Collector(std::function<void(int fd)> serve) : serve_(std::move(serve)) {
@@ -125,7 +125,7 @@ Context Parent(bool sampled) {
   return parent;
 }
 
-// As "localhost" where nobody listens on ::1.
+// Like "localhost" when nothing listens on ::1.
 TEST(Poster, TriesTheHostsOtherAddresses) {
   Collector collector([](int fd) {
     EXPECT_THAT(ReadRequest(fd), testing::HasSubstr("\r\nHost: collector:"));
@@ -142,7 +142,7 @@ TEST(Poster, TriesTheHostsOtherAddresses) {
   EXPECT_EQ(collector.connections, 1);
 }
 
-// One that answers is the one, whatever it says.
+// The first address that answers is used, whatever the answer.
 TEST(Poster, AsksNobodyElseAfterAResponse) {
   Collector collector([](int fd) {
     ReadRequest(fd);
@@ -198,7 +198,7 @@ TEST(Tracer, ASamplerThatAsksNoParentDecidesByTheTraceId) {
     Tracer tracer(settings);
     for (const bool sampled : {false, true}) {
       Context parent = Parent(sampled);
-      EXPECT_EQ(tracer.Begin(parent).has_value(), ratio > 0);  // 0x0101... is small
+      EXPECT_EQ(tracer.Begin(parent).has_value(), ratio > 0);  // 0x0101... is below it
       parent.trace_id.fill(0xff);
       const auto span = tracer.Begin(parent);
       ASSERT_EQ(span.has_value(), ratio == 1.0);
@@ -283,8 +283,8 @@ TEST(Tracer, ADeafCollectorCostsSpansAndNoTime) {
   EXPECT_EQ(tracer.exported(), 0U);
 }
 
-// Nobody there; answers that are retried, and one that is not; endless headers, an endless body,
-// something else than HTTP.
+// No answer at all; responses that are retried, and one that is not; endless headers, endless
+// bodies, bytes that are not HTTP.
 TEST(Tracer, WhatTheCollectorDoesNotTakeIsCounted) {
   const auto endless = [](const std::string& begin, const std::string& piece) {
     return [=](int fd) {
@@ -292,7 +292,7 @@ TEST(Tracer, WhatTheCollectorDoesNotTakeIsCounted) {
       Say(fd, begin);
       std::string much;
       while (much.size() < (64 << 10)) much += piece;
-      // Until it is enough for the other end: 64 MiB would be too much for any.
+      // Until the client closes: 64 MiB is more than any may read.
       for (int i = 0; i < 1024; ++i) {
         if (send(fd, much.data(), much.size(), MSG_NOSIGNAL) <= 0) return;
       }
@@ -315,7 +315,7 @@ TEST(Tracer, WhatTheCollectorDoesNotTakeIsCounted) {
   for (const auto& kind : kinds) {
     Collector collector(kind);
     Settings settings = For(collector.endpoint());
-    settings.post_time = seconds(number == 9 ? 1 : 20);  // the last is read no further, until then
+    settings.post_time = seconds(number == 9 ? 1 : 20);  // the last is read for as long
     Tracer tracer(settings);
     for (int i = 0; i < 10; ++i) tracer.Add({});
     EXPECT_TRUE(Within(seconds(60), [&] { return tracer.dropped().failed == 10; })) << number;

@@ -68,7 +68,7 @@ bool Client::Pump(std::chrono::milliseconds patience) {
     const size_t size = std::min(out_.size(), write_at_once);
     const ssize_t count = send(fd_, out_.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count > 0) out_.erase(0, static_cast<size_t>(count));
-    if (count < 0 && errno != EAGAIN) out_.clear();  // what it has said may still be read
+    if (count < 0 && errno != EAGAIN) out_.clear();  // what the server has sent may still be read
   }
   if ((one.revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !deaf) {
     std::array<char, 64 << 10> bytes;
@@ -193,7 +193,7 @@ void Client::OnFrame(uint8_t type, uint8_t flags, int32_t id, absl::string_view 
   }
 }
 
-// The server's header blocks are small: a frame each.
+// The server's header blocks are small: one frame each.
 void Client::OnHeaders(Response& response, absl::string_view block) {
   Fields fields;
   const auto* next = reinterpret_cast<const uint8_t*>(block.data());

@@ -1,4 +1,4 @@
-// A client that says exactly the frames that a test wants, and notes what comes back. One thread.
+// A client that sends exactly the frames that a test gives it, and records the replies. One thread.
 #ifndef QUANTD_TESTS_SERVER_TRANSPORT_CLIENT_H_
 #define QUANTD_TESTS_SERVER_TRANSPORT_CLIENT_H_
 
@@ -18,7 +18,7 @@ namespace quantd::transport {
 
 class Client {
  public:
-  // What came back on a stream.
+  // What arrived on a stream.
   struct Response {
     Fields headers;   // the first ones
     Fields trailers;  // those that end it, which may be the first ones
@@ -28,9 +28,9 @@ class Client {
     int64_t granted = 0;  // by WINDOW_UPDATE
 
     std::string Trailer(absl::string_view name) const;
-    // grpc-status; -1: none has come.
+    // grpc-status; -1: none has arrived.
     int status() const;
-    // The messages in `data`; nothing when it ends in the middle of one.
+    // The messages in `data`; nothing if it ends in the middle of one.
     std::optional<std::vector<std::string>> Messages() const;
   };
   struct GoneAway {
@@ -38,34 +38,34 @@ class Client {
     uint32_t code = 0;
   };
 
-  // Takes over a socket. Says the preface and `settings`.
+  // Takes over a socket. Sends the preface and `settings`.
   explicit Client(int fd, const std::vector<std::pair<uint16_t, uint32_t>>& settings = {});
   Client(Client&&) = delete;
   ~Client();
 
-  // Queues bytes, to be written by what follows.
+  // Queues bytes; the functions below write them.
   void Say(absl::string_view bytes) { out_.append(bytes.data(), bytes.size()); }
   // Writes and reads for a moment. False when the server has closed and everything is read.
   bool Pump(std::chrono::milliseconds patience = std::chrono::milliseconds(20));
-  // Until it is so. False: the patience was over, or the connection closed without it.
+  // Waits until so() is true. False: it took too long, or the connection was closed before.
   bool Until(const std::function<bool()>& so,
              std::chrono::milliseconds patience = std::chrono::seconds(20));
-  // Until all that was said is written.
+  // Waits until all queued bytes are written.
   bool Written();
-  // Until all that was said is off the socket, a local one.
+  // Waits until all queued bytes have left the socket, which must be local.
   bool Taken();
-  // Until all that was said has been read and looked at: a ping is answered.
+  // Waits until the server has processed all of them: it answers a ping.
   bool Heard();
-  // Until the stream is over; its grpc-status, or -1.
+  // Waits for the end of the stream. Returns its grpc-status, or -1.
   int Status(int32_t id);
-  // Says it, as far as the server's windows let it, and waits for those. False: they stay shut.
+  // Sends `bytes` in frames, waiting for the server's windows. False: they stay shut.
   bool SayFrames(int32_t id, absl::string_view bytes, size_t frame, bool ends, int padding = -1);
 
-  // What the server's windows still let through.
+  // How much the server's windows still let through.
   int64_t Room(int32_t id);
 
   Response& stream(int32_t id) { return streams_[id]; }
-  // What the server allows to be sent, before anything was.
+  // What the server allows to be sent at first.
   int64_t initial_window() const { return initial_window_; }
   const std::vector<GoneAway>& gone_away() const { return gone_away_; }
   const std::vector<uint64_t>& pongs() const { return pongs_; }
@@ -73,14 +73,14 @@ class Client {
   bool closed() const { return closed_; }
   int fd() const { return fd_; }
 
-  // Gives back windows for what has come; answers pings and settings.
+  // Returns windows for what has arrived; answers pings and settings.
   bool grants = true;
   bool answers_pings = true;
-  // Waits for a window in which padding has room, too.
+  // Waits for a window that also has room for the padding.
   bool pads_always = false;
   // Reads nothing.
   bool deaf = false;
-  // Bytes that are written at once, at most.
+  // The most bytes that are written at once.
   size_t write_at_once = SIZE_MAX;
 
  private:

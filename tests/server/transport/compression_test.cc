@@ -1,4 +1,4 @@
-// Compressed messages: what comes is what was sent, and costs no more than it may.
+// Compressed messages: what was sent arrives, and costs no more than it may.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Much longer than an upload may stand while others wait.
+// Much longer than an upload may stand still while others wait.
 constexpr std::chrono::milliseconds kStands{1'500};
 
 std::string Compress(absl::string_view bytes, Encoding encoding) {
@@ -69,8 +69,8 @@ TEST(Compression, MessagesAreWhatTheyWere) {
   }
 }
 
-// A megabyte that becomes a gigabyte: refused at the limit, whatever it says of itself, and its
-// memory is that of the limit.
+// A megabyte that becomes a gigabyte is refused at the limit, whatever size it claims, and takes
+// the memory of the limit.
 TEST(Compression, BombsCostTheirLimit) {
   const std::string bomb = std::string(64 << 20, '\0');
   for (const Encoding encoding : {Encoding::kGzip, Encoding::kDeflate}) {
@@ -132,7 +132,7 @@ TEST(Compression, OtherEncodingsAreUnimplementedAndOursAreNamed) {
   EXPECT_THAT(client.stream(1).Trailer("grpc-message"), HasSubstr("identity,deflate,gzip"));
 }
 
-// Clients go away at any time of it.
+// Clients disconnect at any moment.
 TEST(Compression, ACallMayEndWhileItsMessageIsInflated) {
   const std::string bytes = Flagged(Compress(std::string(30 << 20, 'x'), Encoding::kGzip));
   for (int i = 0; i < 20; ++i) {
@@ -154,8 +154,8 @@ TEST(Compression, ACallMayEndWhileItsMessageIsInflated) {
   }
 }
 
-// Uploads that stand while others wait lose their memory. A message that is here does not stand: it
-// keeps what it has become in it.
+// Uploads that stand still while others wait lose their memory. A message that has arrived does not
+// stand still: it keeps the memory that it was inflated into.
 TEST(Compression, AMessageThatIsHereKeepsItsMemory) {
   World::Options options;
   options.budget = 8 << 20;  // of which large messages have 7 MiB
@@ -179,7 +179,8 @@ TEST(Compression, AMessageThatIsHereKeepsItsMemory) {
   EXPECT_EQ(world.receiving().given_up(), 0U);
 }
 
-// One that stood, but with all of its memory, goes on when the rest of it comes, whoever waits.
+// An upload that stood still, but has all of its memory, goes on when its rest arrives, even if
+// others wait.
 TEST(Compression, AnUploadThatStoodAndKeptItsMemoryGoesOn) {
   World::Options options;
   options.budget = 1 << 20;  // of which large messages have 896 KiB
@@ -190,7 +191,7 @@ TEST(Compression, AnUploadThatStoodAndKeptItsMemoryGoesOn) {
   Client client(world.Connect());
   client.Say(Head(1, "/t/Collect/a", "gzip"));
   ASSERT_TRUE(client.SayFrames(1, bytes.substr(0, 90'000), 16'000, false));
-  // A message that is here keeps everybody from being given up.
+  // While a message that has arrived is not taken, no upload is given up.
   Client late(world.Connect(8));
   late.Say(CallHead(1, "/t/Late/b"));
   ASSERT_TRUE(late.SayFrames(1, Prefixed(Pattern(2, 250'000)), 16'000, true));
@@ -208,7 +209,8 @@ TEST(Compression, AnUploadThatStoodAndKeptItsMemoryGoesOn) {
   EXPECT_EQ(late.Status(1), 0);
 }
 
-// One that has lost its place and waits for it again, all of it here, is given up as others are.
+// An upload that has lost its memory and waits for it again is given up like others, even if all of
+// its bytes are here.
 TEST(Compression, AnUploadThatWaitsWithAllOfItsBytesIsGivenUp) {
   World::Options options;
   options.budget = 8 << 20;

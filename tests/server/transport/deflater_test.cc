@@ -1,5 +1,5 @@
-// Responses that are compressed: they come out again, get smaller, and take no more memory than was
-// said.
+// Compressed responses: they can be inflated again, are smaller, and take no more memory than
+// announced.
 #include "server/transport/deflater.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ absl::Span<const uint8_t> View(const std::string& bytes) {
 
 bool Never() { return false; }
 
-// Codes of which small ones come more often.
+// Codes; small ones are more frequent.
 std::string Codes(size_t size) {
   std::string bytes = Pattern(size, size);
   for (char& byte : bytes) {
@@ -81,7 +81,7 @@ TEST(Deflate, WhatDoesNotGetSmallerIsLeft) {
   }
 }
 
-// After half a MiB, and not at the end: it would become smaller by then.
+// It gives up after half a MiB, not at the end, although it would have become smaller by then.
 TEST(Deflate, WhatDoesNotShrinkIsSeenSoon) {
   memory::Pool pool;
   std::string bytes = Pattern(1, 640 << 10) + std::string(16 << 20, '\0');
@@ -101,7 +101,7 @@ TEST(Deflate, StopsWhenItIsInterrupted) {
   EXPECT_EQ(pool.used_bytes(), 0U);
 }
 
-// What it has in the middle of its work, as malloc and the pool count it.
+// The memory that it has in the middle of its work, as malloc and the pool count it.
 TEST(Deflate, TakesNoMoreMemoryThanItSays) {
   memory::Pool pool;
   const auto allocated = [&pool] { return MallocedBytes() + pool.used_bytes(); };

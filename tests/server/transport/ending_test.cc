@@ -39,7 +39,7 @@ TEST(Ending, RefusesWhatIsNoCall) {
   EXPECT_EQ(client.Status(9), 3);
 }
 
-// Refused while its upload goes on: what comes is dropped, and others go on.
+// Refused while its upload goes on: the rest is dropped, and other calls go on.
 TEST(Ending, WhatARefusedCallStillSendsIsDropped) {
   World world;
   Client client(world.Connect());
@@ -61,7 +61,7 @@ TEST(Ending, TheLastStreamIdIsServed) {
   const int32_t last = 0x7FFFFFFF;
   client.Say(CallHead(last, "/t/Echo/a") + Data(last, Prefixed("x"), true));
   EXPECT_EQ(client.Status(last), 0);
-  client.Say(CallHead(5, "/t/Echo/b", true));  // the numbers only rise: this is a call of the past
+  client.Say(CallHead(5, "/t/Echo/b", true));  // numbers must rise: this call is over
   EXPECT_TRUE(client.Until([&] { return client.closed(); }));
   EXPECT_FALSE(client.stream(5).ended);
 }
@@ -98,7 +98,7 @@ TEST(Ending, BrokenRulesEndTheConnectionOnce) {
   }
 }
 
-// What was on its way when a call was over here breaks no rule.
+// Frames that were under way when the server ended their call break no rule.
 TEST(Ending, FramesOfCallsThatWeEndedAreLetPass) {
   World world;
   Client client(world.Connect());
@@ -110,7 +110,7 @@ TEST(Ending, FramesOfCallsThatWeEndedAreLetPass) {
   EXPECT_EQ(client.Status(5), 0);
 }
 
-// A client may write DATA of a call behind its reset: the connection's other calls go on.
+// A client may send DATA for a call that it has reset: the connection's other calls go on.
 TEST(Ending, WhatComesAfterAResetIsAnErrorOfItsStreamAlone) {
   World world;
   Client client(world.Connect());
@@ -150,7 +150,8 @@ TEST(Ending, AnHttp1ClientIsToldSo) {
   close(other);
 }
 
-// Calls that were made before the client knew are answered; the connection closes after the last.
+// Calls that were made before the client learned of the GOAWAY are answered; the connection closes
+// after the last.
 TEST(Ending, ADrainLosesNoCall) {
   World world;
   Client client(world.Connect());
@@ -160,13 +161,13 @@ TEST(Ending, ADrainLosesNoCall) {
   world.Run([&] { world.set().GoAway(); });
   ASSERT_TRUE(client.Until([&] { return client.gone_away().size() == 1; }));
   EXPECT_EQ(client.gone_away()[0].last, 0x7FFFFFFFU);
-  // It has made these before it read that.
+  // The client made these before it read the GOAWAY.
   client.Say(CallHead(3, "/t/Echo/b") + Data(3, Prefixed("x")));
   client.answers_pings = true;
   client.Say(Frame(kPingFrame, kAck, 0, std::string(8, '\0')));
   ASSERT_TRUE(client.Heard());
   EXPECT_EQ(client.gone_away().size(), 1U);
-  // And this one after it has; it is answered, too, as long as another one is under way.
+  // It made this one afterwards; it is also answered, as long as another one is under way.
   client.Say(CallHead(5, "/t/Echo/c") + Data(5, Prefixed("y"), true));
   EXPECT_EQ(client.Status(5), 0);
   client.Say(Data(1, Prefixed("z"), true));
@@ -181,7 +182,7 @@ TEST(Ending, ADrainLosesNoCall) {
   EXPECT_EQ(client.gone_away()[1].code, 0U);
 }
 
-// HTTP/2 would keep all of it until the last byte is here.
+// HTTP/2 would keep all of it until the last byte has arrived.
 TEST(Ending, AGoAwayWithMuchToSayIsTheEndBeforeItIsHere) {
   World world;
   Client client(world.Connect());
@@ -221,7 +222,7 @@ TEST(Ending, ADrainDoesNotWaitForAClientThatDoesNotAnswerPings) {
   EXPECT_EQ(client.gone_away().size(), 2U);
 }
 
-// A drain's end: whatever a call is doing, its client is told UNAVAILABLE, and never CANCELLED.
+// At the end of a drain clients are told UNAVAILABLE, never CANCELLED, whatever their calls do.
 TEST(Ending, EndCallsTellsEveryClientWhy) {
   World world;
   Client client(world.Connect());
@@ -236,13 +237,13 @@ TEST(Ending, EndCallsTellsEveryClientWhy) {
   for (const int32_t id : {1, 3, 5, 7}) EXPECT_EQ(client.Status(id), 14) << id;
 }
 
-// A response that is on its way when its call must end is reset, by the code that means UNAVAILABLE
-// to gRPC's clients if that is why.
+// A call that must end while its response is being sent is reset. If the reason is UNAVAILABLE, the
+// code is the one that gRPC's clients take for UNAVAILABLE.
 TEST(Ending, AResetSaysWhetherToGoElsewhere) {
   for (const bool elsewhere : {true, false}) {
     World world;
     Client client(world.Connect());
-    client.grants = false;  // so it stays on its way
+    client.grants = false;  // so the response is never complete
     client.Say(CallHead(1, "/t/Send/1x8000000/a") + Data(1, Prefixed("x"), true));
     ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() > 60'000; }));
     world.Run([&] {
@@ -265,7 +266,7 @@ TEST(Ending, DeadlinesEndCallsThatWait) {
   EXPECT_EQ(world.Over("/t/Wait/b").interruption.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-// A third of the time, whatever that is: of two seconds, too.
+// A third of the time, however long that is: also of two seconds.
 TEST(Ending, APingHasAThirdOfAShortTimeToBeAnswered) {
   World::Options options;
   options.limits.keepalive = std::chrono::seconds(2);
@@ -354,8 +355,8 @@ TEST(Ending, CallsBeyondTheMostTakeThePlaceOfThoseThatWait) {
   ASSERT_TRUE(other.Heard());
   modest.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
   EXPECT_EQ(modest.Status(1), 0);
-  EXPECT_EQ(greedy.Status(1), 14);  // the one that has waited for longest
-  // With as many of its own it pushes out nobody.
+  EXPECT_EQ(greedy.Status(1), 14);  // the one that has waited longest
+  // A client that has the most calls itself pushes out nobody else's.
   greedy.Say(CallHead(21, "/t/Collect/greedy"));
   ASSERT_TRUE(greedy.Heard());
   greedy.Say(CallHead(23, "/t/Collect/greedy"));

@@ -1,4 +1,4 @@
-// HTTP/2 frames made by hand, so that a test can say what no library would.
+// HTTP/2 frames made by hand, so that a test can send what no library would.
 #ifndef QUANTD_TESTS_SERVER_TRANSPORT_FRAMES_H_
 #define QUANTD_TESTS_SERVER_TRANSPORT_FRAMES_H_
 
@@ -47,7 +47,7 @@ inline std::string Frame(uint8_t type, uint8_t flags, int32_t id, absl::string_v
   return frame;
 }
 
-// `padding`: -1: none, else the bytes behind, besides the one that says how many.
+// `padding`: -1: none, else the number of bytes behind the data, besides the one with that number.
 inline std::string Data(int32_t id, absl::string_view bytes, bool ends = false, int padding = -1) {
   const uint8_t flags = ends ? kEndStream : 0;
   if (padding < 0) return Frame(kDataFrame, flags, id, bytes);
@@ -71,7 +71,7 @@ inline std::string WindowUpdate(int32_t id, uint32_t bytes) {
   return Frame(kWindowFrame, 0, id, BigEndian(bytes, 4));
 }
 
-// A string as HPACK has it, not compressed.
+// A string in HPACK's encoding, not compressed.
 inline std::string HpackString(absl::string_view text) {
   std::string coded;
   size_t left = text.size();
@@ -114,7 +114,7 @@ inline std::string CallHead(int32_t id, absl::string_view path, bool ends = fals
   return Headers(id, CallFields(path), ends);
 }
 
-// gRPC's bytes of a message.
+// A message with gRPC's five bytes before it.
 inline std::string Prefixed(absl::string_view message) {
   std::string bytes(1, '\0');
   bytes += BigEndian(message.size(), 4);
@@ -122,7 +122,7 @@ inline std::string Prefixed(absl::string_view message) {
   return bytes;
 }
 
-// Bytes of which no two places that are near look alike.
+// Bytes in which no two nearby places look alike.
 inline std::string Pattern(uint64_t seed, size_t size) {
   std::string bytes(size, '\0');
   uint64_t word = seed * 0x9E3779B97F4A7C15 + 1;
@@ -144,8 +144,8 @@ inline std::string DataFrames(int32_t id, absl::string_view bytes, size_t size, 
   return frames + Data(id, bytes, ends, padding);
 }
 
-// Calls that get 60,000 bytes each, on all streams before `last`, and on that an Echo of 100 bytes
-// whose deadline is soon over. The window of a stream is the settings', but for the large calls.
+// Calls that get 60,000 bytes each, on all streams before `last`, and an Echo of 100 bytes with a
+// short deadline on `last`. Streams have the window of the settings, the large calls a larger one.
 inline std::string EchoBehindLargeCalls(int32_t last) {
   std::string said = WindowUpdate(0, 1 << 30);
   for (int32_t id = 1; id < last; id += 2) {

@@ -1,4 +1,5 @@
-// Large messages, which the socket is read into: what comes otherwise than the last frame said.
+// Large messages, which are read from the socket into their place: frames other than those that the
+// last one promised.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -12,10 +13,10 @@ namespace quantd::transport {
 namespace {
 
 constexpr size_t kSize = 600'000;
-constexpr size_t kSmallSize = 125'000;  // malloc's, so that AddressSanitizer sees who is late
+constexpr size_t kSmallSize = 125'000;  // of malloc: AddressSanitizer sees late uses
 constexpr size_t kFrame = 16'384;
 
-// A world in which a whole message may come at once.
+// A world in which a whole message may be sent at once.
 World::Options Wide() {
   World::Options options;
   options.window = 256 << 10;
@@ -23,7 +24,7 @@ World::Options Wide() {
   return options;
 }
 
-// One after the other: operands of + may be evaluated in any order.
+// In this order: operands of + may be evaluated in any order.
 std::string Join(std::initializer_list<std::string> parts) {
   std::string all;
   for (const std::string& part : parts) all += part;
@@ -33,10 +34,10 @@ std::string Join(std::initializer_list<std::string> parts) {
 class InPlace : public testing::Test {
  protected:
   explicit InPlace(size_t size = kSize) : message_(Pattern(1, size)) {}
-  // Begins the call: its message's place is there when this returns, the whole of it may come, and
-  // a frame of it has begun, the rest of which is read to its place.
+  // Begins the call. When this returns, its message has its place and may arrive whole, and a frame
+  // of it has begun, the rest of which is read to that place.
   void SetUp() override {
-    ASSERT_TRUE(client_.Heard());  // what frames may be
+    ASSERT_TRUE(client_.Heard());  // then the limits of frames are known
     left_ = Prefixed(message_);
     client_.Say(CallHead(1, "/t/Collect/a"));
     client_.Say(Regular(2));
@@ -49,8 +50,8 @@ class InPlace : public testing::Test {
     begun_.erase(0, 4'000);
     ASSERT_TRUE(client_.Taken());
   }
-  // Says the rest of what has begun, and `bytes`, while nobody reads, so that it is read in as few
-  // pieces as possible.
+  // Sends the rest of the frame that has begun, and `bytes`, while the server does not read, so
+  // that it reads them in as few pieces as possible.
   void SayAtOnce(const std::string& bytes) {
     ASSERT_LT(bytes.size(), 400U << 10) << "more than a socket takes";
     const World::Pause pause(world_);
@@ -69,7 +70,7 @@ class InPlace : public testing::Test {
     for (int i = 0; i < frames; ++i) bytes += Data(1, Take(kFrame));
     return bytes;
   }
-  // The rest, in one frame after another; and what came is what was said.
+  // Sends the rest, frame by frame; the call must see what was sent.
   void Finish() {
     ASSERT_TRUE(client_.Heard());
     while (!left_.empty()) {
@@ -140,7 +141,7 @@ TEST_F(InPlace, PaddedFramesBetween) {
   Finish();
 }
 
-// A padded frame, and whatever comes behind it, in pieces of every size.
+// A padded frame, and anything behind it, in pieces of every size.
 TEST_F(InPlace, PaddedFramesThatComeInPieces) {
   for (const size_t piece : {1'000, 16'000, 16'383, 16'394, 16'500, 16'640, 16'649}) {
     const std::string bytes =
@@ -158,7 +159,7 @@ class InSmallPlace : public InPlace {
   InSmallPlace() : InPlace(kSmallSize) {}
 };
 
-// The place is let go of while what was read into it has not been looked at.
+// The place is freed while bytes that were read into it have not been processed.
 TEST_F(InSmallPlace, ResetBehindAPaddedFrame) {
   SayAtOnce(Data(1, Take(kFrame), false, 255));
   ASSERT_TRUE(client_.Heard());
@@ -170,12 +171,12 @@ TEST_F(InSmallPlace, ResetBehindAPaddedFrame) {
 
 class Ends : public InSmallPlace, public testing::WithParamInterface<int> {};
 
-// After every number of whole frames, and in the middle of one: each way to end a call, with more
-// behind it that is for others.
+// After every number of whole frames, and in the middle of one: every way to end a call, followed
+// by bytes for other calls.
 TEST_P(Ends, InTheMiddleOfAMessage) {
   const int way = GetParam() % 6;
   std::string bytes = Regular(GetParam() / 6 + 1);
-  // An empty block of trailers is as long as the head of a frame, which is what is expected there.
+  // An empty block of trailers is as long as the head of the frame that is expected there.
   const std::string trailers = Frame(kHeadersFrame, kEndHeaders | kEndStream, 1, "");
   switch (way) {
     case 0:
@@ -220,7 +221,7 @@ TEST_P(Ends, InTheMiddleOfAMessage) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, Ends, testing::Range(0, 18));
 
-// Two uploads frame by frame, so that every expectation is wrong.
+// Two uploads take turns frame by frame, so that every expectation is wrong.
 TEST(InPlaceTwo, Interleaved) {
   World world(Wide());
   Client client(world.Connect());

@@ -1,4 +1,4 @@
-// Compressed messages: the time that one takes of the loop at once, and whose is next.
+// Compressed messages: how long one may hold the loop, and whose turn is next.
 #include "server/transport/inflater.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ std::string Deflated(const std::string& plain) {
   return bytes;
 }
 
-// Ten bits each that contain nothing: 0 (not the last one), 10 (fixed codes), 0000000 (its end).
+// Blocks of ten bits that contain nothing: 0 (not the last one), 10 (fixed codes), 0000000 (end).
 std::string EmptyBlocks(size_t size) {
   std::string bytes = "\x78\x9c";
   for (size_t bit = 0; bytes.size() < size;) {
@@ -72,7 +72,7 @@ struct World {
   }
 };
 
-// What writes nothing does not fill a slice: time ends it as well.
+// Bytes that inflate to nothing never fill a slice: the slice must also end by time.
 TEST(Inflater, BlocksThatContainNothingHoldTheLoopForAShortTime) {
   World world;
   const std::string bytes = EmptyBlocks(4 << 20);
@@ -94,7 +94,7 @@ TEST(Inflater, BlocksThatContainNothingHoldTheLoopForAShortTime) {
   EXPECT_GT(iterations, 10);
 }
 
-// What peers get back, in which order.
+// The peers whose messages are done, in this order.
 struct Turns {
   World world;
   std::vector<std::unique_ptr<Message>> messages;
@@ -134,8 +134,8 @@ TEST(Inflater, PeersTakeTurns) {
   EXPECT_EQ(turns.order, (std::vector<std::string>{"small", "large", "large", "large"}));
 }
 
-// By the time that their messages take: while one of some 100 ms is inflated, another peer gets
-// all of its own, one after another.
+// Turns are by time: while one message takes some 100 ms, another peer gets all of its messages,
+// one after another.
 TEST(Inflater, AMessageThatTakesLongLetsThoseOfOthersPass) {
   Turns turns;
   const std::string empty = EmptyBlocks(1 << 20);
@@ -168,7 +168,7 @@ TEST(Inflater, OneThatIsRemovedInTheMiddleHoldsNobody) {
   EXPECT_EQ(turns.order, std::vector<std::string>{"small"});
 }
 
-// More peers than messages are begun at a time.
+// More peers than messages that may be begun at a time.
 TEST(Inflater, ManyPeersGetTheirs) {
   Turns turns;
   const std::string empty = EmptyBlocks(1 << 16);

@@ -1,4 +1,4 @@
-// What malloc has given out, as the allocator of this process counts it.
+// The bytes that malloc has given out, as the allocator of this process counts them.
 #ifndef QUANTD_TESTS_SERVER_TRANSPORT_MALLOCED_H_
 #define QUANTD_TESTS_SERVER_TRANSPORT_MALLOCED_H_
 

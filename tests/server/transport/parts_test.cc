@@ -1,4 +1,4 @@
-// The transport's small parts: heads of calls, headers' text, frames' credit, peers.
+// The transport's small parts: calls' headers, the text in headers, credit for frames, peers.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -110,7 +110,7 @@ TEST(Head, TellsWhoAsksAndForWhat) {
   EXPECT_TRUE(head.wants_timing());
   EXPECT_EQ(head.request_id().size(), Head::kMostRequestId);
   EXPECT_TRUE(head.Check().ok());
-  head.Add("traceparent", kTrace);  // of two, neither is to be believed
+  head.Add("traceparent", kTrace);  // two of them: neither is used
   EXPECT_FALSE(head.trace().has_value());
   head.Add("traceparent", kTrace);
   EXPECT_FALSE(head.trace().has_value());
@@ -162,8 +162,8 @@ TEST(HeaderEncoding, PercentComesBackAndIsPrintable) {
   }
 }
 
-// Padded or not, several in one header or in several; what is no Base64 is left out.
-// A comma makes a value of its own, with its name: a header of 16 KiB would be a MiB and more.
+// Padded or not, several in one header or in several; text that is not Base64 is left out. Each
+// comma separates a value with its own name: a header of 16 KiB would need more than 1 MiB.
 TEST(Metadata, ValuesInOneHeaderCountAsHeaders) {
   Head head;
   ASSERT_TRUE(head.Add("b-bin", std::string(100, ',')));
@@ -195,7 +195,7 @@ TEST(Metadata, BinaryMetadata) {
 TEST(FrameCredit, SpendsEarnsAndWaits) {
   const FrameCredit::Clock::time_point start{};
   FrameCredit credit(start);
-  credit.EarnMessage();  // there is no more than kMost
+  credit.EarnMessage();  // it has at most kMost
   credit.Spend(FrameCredit::kMost);
   EXPECT_FALSE(credit.spent());
   credit.Spend(1);
@@ -206,7 +206,7 @@ TEST(FrameCredit, SpendsEarnsAndWaits) {
   EXPECT_TRUE(credit.spent());
   credit.EarnMessage();
   EXPECT_TRUE(credit.spent());
-  // After the pause there is some again, however many share.
+  // After the pause there is some again, however many connections share it.
   for (const int64_t sharers : {-1, 0, 1, 2, 10}) {
     FrameCredit flood(start);
     flood.Spend(2 * FrameCredit::kMost);
@@ -216,7 +216,7 @@ TEST(FrameCredit, SpendsEarnsAndWaits) {
     flood.Refill(start + pause, sharers);
     EXPECT_EQ(flood.spent(), pause == std::chrono::milliseconds(5'000)) << sharers;
   }
-  // Its rate, over 10 s: 10,000 a second.
+  // The rate of all of them over 10 s: 10,000 a second.
   FrameCredit steady(start);
   int frames = 0;
   for (int i = 1; i <= 10'000; ++i) {
@@ -237,14 +237,14 @@ TEST(Peer, OfALocalSocketIsItsProcess) {
   close(ends[1]);
 }
 
-// Against a model, in which whoever may come in does, and whoever shall go does.
+// Against a model that admits every connection that may come in and closes every one that must go.
 TEST(PeerTable, NobodyLocksOutTheOthers) {
   loop::Random random(loop::TestSeed());
   for (int round = 0; round < 50; ++round) {
     const auto most = static_cast<int64_t>(1 + loop::Below(random, 30));
     const size_t sets = 1 + loop::Below(random, 4);
     PeerTable table(most);
-    std::map<uint64_t, std::vector<size_t>> model;  // the sets of a peer's connections
+    std::map<uint64_t, std::vector<size_t>> model;  // the connections of each peer
     int64_t all = 0;
     const auto remove = [&](uint64_t peer, size_t at) {
       std::vector<size_t>& of = model[peer];

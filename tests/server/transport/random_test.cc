@@ -1,5 +1,5 @@
-// Random conversations, and what each call must have seen of them: whole messages in their order,
-// all of them when the client says that it has sent all, none that was not sent.
+// Random conversations, and what each call must have seen of them: whole messages in order, all of
+// them if the client has ended its stream, and none that was not sent.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -21,7 +21,7 @@ using loop::Random;
 
 enum class End { kOpen, kEnded, kReset, kBroken };
 
-// One call of a script, and what is known about it.
+// One call of a script, and what is known of it.
 struct Call {
   int32_t id = 0;
   std::string path;
@@ -71,7 +71,7 @@ Call NewCall(Random& random, int32_t id, const std::string& name, size_t window)
   return call;
 }
 
-// A frame of a call, or its end.
+// A frame of a call, or the call's end.
 void SaySomething(Random& random, Client& client, World& world, Call& call) {
   const bool resets = call.wanted == End::kReset && (call.left.empty() || OneIn(random, 6));
   if (resets) {
@@ -106,7 +106,7 @@ void SaySomething(Random& random, Client& client, World& world, Call& call) {
 void Check(Client& client, World& world, Call& call) {
   SCOPED_TRACE(call.path);
   if (call.end == End::kReset) {
-    // It may never have begun; if it has, it ends.
+    // The call may never have begun; if it has, it ends.
     const Seen begun = world.When(call.path, [](const Seen&) { return true; });
     if (begun.begun == 0) return;
   }
@@ -125,7 +125,7 @@ void Check(Client& client, World& world, Call& call) {
       ASSERT_TRUE(client.stream(call.id).Messages() == call.messages);
     }
   } else if (call.end == End::kBroken) {
-    // 0: cut off between messages; none: an echo was on its way, and was cut off, too.
+    // 0: cut off between messages; -1: an echo was under way and was cut off as well.
     ASSERT_TRUE(status == 3 || status == 0 || (status == -1 && call.echoes)) << status;
     ASSERT_LE(seen.messages.size() + (status == 3 ? 1 : 0), call.messages.size());
   }
@@ -165,7 +165,7 @@ void OneScript(uint64_t seed) {
     for (const Call& each : calls) open += each.end == End::kOpen ? 1 : 0;
   } while (calls.size() < count || open > 0);
   if (OneIn(random, 10)) {
-    // The client goes without a word; nothing is left of it (World sees to that).
+    // The client disconnects without a word; nothing of it is left (World checks that).
     client.Written();
     shutdown(client.fd(), SHUT_RDWR);
     return;

@@ -1,4 +1,4 @@
-// Messages on their way in: in every split, through every window, byte for byte.
+// Incoming messages: cut in every way, through every window, byte for byte.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -62,7 +62,7 @@ TEST(ReceivingStream, EveryFrameSize) {
         const Seen seen = world.Over(path);
         ASSERT_EQ(seen.messages.size(), 1U);
         ASSERT_TRUE(seen.messages[0] == message) << size << " in " << frame << " pad " << padding;
-        // A shorter one may be here before its call asks for it.
+        // A shorter one may have arrived before its call asks for it.
         EXPECT_TRUE(seen.watched > 0 || size < 1 << 20);
         id += 2;
       }
@@ -70,7 +70,7 @@ TEST(ReceivingStream, EveryFrameSize) {
   }
 }
 
-// What is left of the window after one message is less than the next one takes.
+// After one message, the window has less room than the next message needs.
 TEST(ReceivingStream, MessagesOfNearlyAWindowGoOn) {
   World world;
   Client client(world.Connect());
@@ -94,7 +94,7 @@ TEST(ReceivingStream, MessagesOfNearlyAWindowGoOn) {
   }
 }
 
-// The same while the call is late to take what is there: the next message waits as bytes.
+// The same when the call takes its message late: the next message waits as bytes.
 TEST(ReceivingStream, MessagesThatComeEarlyGoOn) {
   World world;
   Client client(world.Connect());
@@ -123,7 +123,7 @@ TEST(ReceivingStream, MessagesThatComeEarlyGoOn) {
   }
 }
 
-// A client that is always ahead, and a call that is never quick: what waits stays within a window.
+// The client is always ahead of the call: what waits stays within a window.
 TEST(ReceivingStream, AClientThatIsAlwaysAheadTakesNoMoreThanItsWindow) {
   World::Options options;
   options.budget = 8 << 20;  // of which first windows have 1 MiB
@@ -140,7 +140,7 @@ TEST(ReceivingStream, AClientThatIsAlwaysAheadTakesNoMoreThanItsWindow) {
   size_t said = 0;
   size_t released = 0;
   while (said < bytes.size()) {
-    // As far as the window goes, then one message is taken.
+    // As much as the window allows arrives, then one message is taken.
     const Client::Response& response = client.stream(1);
     ASSERT_FALSE(response.ended || client.closed())
         << response.Trailer("grpc-message") << " after " << said;
@@ -213,7 +213,7 @@ TEST(ReceivingStream, RefusesWhatIsNoMessage) {
   }
 }
 
-// A deadline that has passed when the call begins, with its whole message there.
+// The deadline has passed when the call begins, with its whole message there.
 TEST(ReceivingStream, NoMessageIsReadFromAnInterruptedCall) {
   World world;
   Client client(world.Connect());
@@ -240,7 +240,7 @@ TEST(ReceivingStream, TakesNoMoreThanItsBudget) {
   options.limits.max_message_bytes = 800 << 10;
   World world(options);
   Client client(world.Connect());
-  // Each says that it will send much, and sends little.
+  // Each announces a large message and sends little of it.
   int32_t id = 1;
   for (; id < 100; id += 2) {
     const std::string message = Prefixed(Pattern(1, 700 << 10));
@@ -257,7 +257,7 @@ TEST(ReceivingStream, TakesNoMoreThanItsBudget) {
   EXPECT_EQ(world.receiving().held_bytes(), 0U);
 }
 
-// The peer reads just as much as has its resets looked at, and too little for what is behind them.
+// The peer reads just enough for its resets to be processed, and too little for what follows.
 TEST(ReceivingStream, UploadsThatAreResetAreFreedWhileTheirConnectionIsHeldBack) {
   constexpr uint16_t kInitialWindow = 4;
   World::Options options;

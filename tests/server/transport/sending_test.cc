@@ -1,4 +1,4 @@
-// Responses: large and small ones, through windows of every size, and to clients that do not read.
+// Responses: large and small, through windows of every size, and to clients that do not read.
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -84,7 +84,7 @@ TEST(SendingStream, MadeAsItIsSent) {
   }
 }
 
-// No more than the peer takes, and a little.
+// Little more is made than the peer takes.
 TEST(SendingStream, NotMadeForWhoDoesNotRead) {
   World world;
   Client client(world.Connect(), {{kInitialWindow, 10'000}});
@@ -101,7 +101,7 @@ TEST(SendingStream, NotMadeForWhoDoesNotRead) {
   EXPECT_TRUE(absl::IsCancelled(seen.interruption)) << seen.interruption;
 }
 
-// Nor is more of it kept than is on its way, and a part before that and one behind it.
+// No more is kept than what is being sent, and one part before and one behind it.
 TEST(SendingStream, WhatIsMadeIsFreedWhenItIsSent) {
   World world;
   uint64_t most = 0;
@@ -122,12 +122,12 @@ TEST(SendingStream, WhatCanNotBeMadeIsReset) {
   ASSERT_TRUE(client.Until([&] { return client.stream(1).reset.has_value(); }));
   EXPECT_EQ(client.stream(1).data.size(), 5'005U);
   EXPECT_FALSE(world.Over("/t/Made/1000000x0/a").sent);
-  // Only that call.
+  // Only that call ends.
   client.Say(CallHead(3, "/t/Send/1x10/a", true));
   EXPECT_EQ(client.Status(3), 0);
 }
 
-// Others are heard while it is made: a turn makes a few parts.
+// Other calls are served while it is made: an iteration makes a few parts.
 TEST(SendingStream, OthersGoOnWhileItIsMade) {
   World world;
   Client client(world.Connect());
@@ -138,7 +138,7 @@ TEST(SendingStream, OthersGoOnWhileItIsMade) {
   EXPECT_EQ(client.stream(1).Messages(), Patterns(1, 5'000'000));
 }
 
-// Also those on other connections, whose sockets must be looked at; this one never blocks.
+// Also those on other connections, whose sockets must be polled; this connection never blocks.
 TEST(SendingStream, OtherConnectionsGoOnWhileItIsMade) {
   World world;
   Client large(world.Connect());
@@ -156,7 +156,7 @@ TEST(SendingStream, OtherConnectionsGoOnWhileItIsMade) {
   EXPECT_LT(world.Over("/t/Send/1x10/b").made_before, 100);
 }
 
-// What waits behind it is counted, too, also when a turn has made its parts and the socket is full.
+// Frames behind it are counted, even if an iteration has made its parts and the socket is full.
 TEST(SendingStream, RefusalsBehindWhatIsMadeAreCounted) {
   World world;
   Client client(world.Connect(), {{kInitialWindow, 1 << 30}});
@@ -165,7 +165,7 @@ TEST(SendingStream, RefusalsBehindWhatIsMadeAreCounted) {
   client.Say(WindowUpdate(0, 1 << 30) + CallHead(1, "/t/Made/50000000x50000/a", true));
   ASSERT_TRUE(client.Written());
   world.When("/t/Made/50000000x50000/a", [](const Seen& seen) { return seen.begun == 1; });
-  const std::string path = "/no/" + std::string(250, '%');  // three bytes each, in what is said
+  const std::string path = "/no/" + std::string(250, '%');  // three bytes each in the status text
   for (int32_t id = 3; id < 1'000; id += 2) client.Say(CallHead(id, path, true) + Rst(id));
   ASSERT_TRUE(client.Until([&] { return world.context().counters.backlog > 60'000; }));
   EXPECT_LT(world.refused, 100);
@@ -182,7 +182,7 @@ TEST(SendingStream, ThousandsOfSmallAnswers) {
   for (size_t i = 0; i < messages->size(); ++i) ASSERT_EQ((*messages)[i], Pattern(i, 3 + i % 7));
 }
 
-// Windows that let through a few bytes at a time, and those that end where a message does.
+// Windows that let a few bytes through at a time, and windows that end where a message ends.
 TEST(SendingStream, WindowsOfEverySize) {
   for (const uint32_t window : {1, 2, 5, 6, 105, 210, 1'000, 65'535}) {
     World world;
@@ -193,7 +193,7 @@ TEST(SendingStream, WindowsOfEverySize) {
   }
 }
 
-// Trailers need no window: they come when all the messages are sent.
+// Trailers need no window: they are sent after the last message.
 TEST(SendingStream, TrailersNeedNoWindow) {
   for (const char* path : {"/t/Send/1x100/a", "/t/Send/3x30/a", "/t/Small/3x1/a"}) {
     World world;
@@ -230,7 +230,7 @@ TEST(SendingStream, NoWindowAtAll) {
   EXPECT_FALSE(client.stream(3).ended);
   EXPECT_FALSE(client.stream(7).ended);
   EXPECT_EQ(client.stream(3).data, "");
-  // Opened and shut again by settings.
+  // The settings open and shut the window again.
   client.Say(Settings({{kInitialWindow, 7}}));
   ASSERT_TRUE(client.Until([&] { return client.stream(3).data.size() == 7; }));
   ASSERT_TRUE(client.Until([&] { return client.stream(7).data.size() == 7; }));
@@ -264,7 +264,7 @@ TEST(SendingStream, ManyCallsShareAConnection) {
   }
 }
 
-// The client cancels in the middle of its response, for any number of bytes that it has read.
+// The client cancels in the middle of its response, after any number of bytes.
 TEST(SendingStream, CancelledInTheMiddle) {
   World world;
   Client client(world.Connect());
@@ -287,7 +287,7 @@ TEST(SendingStream, CancelledInTheMiddle) {
   EXPECT_TRUE(client.stream(id).Messages() == Patterns(2, 70'000));
 }
 
-// A client that reads nothing: while others wait, its responses are given up, and it goes at last.
+// A client that reads nothing: while others wait, its responses are given up, then its connection.
 TEST(SendingStream, ResponsesThatStandStill) {
   World::Options options;
   options.limits.stall = std::chrono::milliseconds(300);
@@ -295,7 +295,7 @@ TEST(SendingStream, ResponsesThatStandStill) {
   Client client(world.Connect(), {{kInitialWindow, 10}});
   client.grants = false;
   client.Say(CallHead(1, "/t/Send/1x100000/a", true));  // stuck at its window
-  client.Say(CallHead(3, "/t/Small/9x100/b", true));    // has written all that it has
+  client.Say(CallHead(3, "/t/Small/9x100/b", true));    // has written its whole response
   ASSERT_TRUE(client.Heard());
   world.anyone_waits = true;
   EXPECT_EQ(client.Status(1), -1);
@@ -304,9 +304,9 @@ TEST(SendingStream, ResponsesThatStandStill) {
   EXPECT_EQ(world.Over("/t/Small/9x100/b").sent, false);
 }
 
-// A frame that was offered waits when enough is made into frames: its bytes must stay, also when
-// its call is over before it is taken. That is so when 32 calls are before it: their frames of
-// 16 KiB are just enough, and the socket takes less than one of them.
+// A frame that nghttp2 has offered waits if enough frames are queued. Its bytes must be kept, also
+// if its call ends before. That happens behind 32 calls: their frames of 16 KiB just fill the
+// queue, and the socket takes less than one of them.
 TEST(SendingStream, AFrameThatWaitsKeepsItsBytes) {
   for (int before = 30; before <= 34; ++before) {
     World::Options options;
@@ -336,8 +336,8 @@ TEST(SendingStream, AFrameThatWaitsKeepsItsBytes) {
   }
 }
 
-// The deadline passes when the call has written small messages that can't be sent: they and the
-// status stand still, and that ends, too.
+// The deadline passes when the call has written small messages that cannot be sent. Messages and
+// status stand still; that must end as well.
 TEST(SendingStream, AnInterruptedCallThatStandsStillIsGivenUp) {
   World::Options options;
   options.limits.stall = std::chrono::milliseconds(300);
@@ -355,8 +355,8 @@ TEST(SendingStream, AnInterruptedCallThatStandsStillIsGivenUp) {
   EXPECT_FALSE(world.Over("/t/Echo/a").sent);
 }
 
-// The same, of a call that is interrupted because its next message has waited for room for too
-// long: that it waited must not keep its answer from being looked at.
+// The same for a call that is interrupted because its next message has waited too long for room:
+// its response must still be checked for standing still.
 TEST(SendingStream, ACallThatWaitedForRoomAndStandsStillIsGivenUp) {
   World::Options options;
   options.budget = 8 << 20;  // of which large messages have 7 MiB
@@ -364,7 +364,7 @@ TEST(SendingStream, ACallThatWaitedForRoomAndStandsStillIsGivenUp) {
   options.limits.queue_timeout = std::chrono::milliseconds(100);
   World world(options);
   world.anyone_waits = true;
-  // Another message has the memory, all of it.
+  // Another message has all of the memory.
   Client first(world.Connect());
   first.Say(CallHead(1, "/t/Late/first"));
   ASSERT_TRUE(first.SayFrames(1, Prefixed(Pattern(1, 5 << 20)), 16'000, true));

@@ -1,4 +1,4 @@
-// The whole transport on real sockets: who is let in, and that a drain loses nobody.
+// The whole transport on real sockets: which connections are accepted, and that a drain loses none.
 #include "server/transport/transport.h"
 
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@
 namespace quantd::transport {
 namespace {
 
-// Says OK to everything.
+// Answers everything with OK.
 class Ok final : public CallHandler {
  public:
   int Find(absl::string_view) const override { return 0; }
@@ -108,7 +108,7 @@ TEST(Transport, AnswersOnEveryLoop) {
   EXPECT_EQ(transport.context().counters.connections, 20);
 }
 
-// More than are taken in one turn.
+// More than one iteration accepts.
 TEST(Transport, WhoWaitsWhenItStopsListeningIsTaken) {
   constexpr int kClients = 200;
   RealTransport transport;
@@ -159,7 +159,7 @@ TEST(Transport, OnePeerMayNotHaveMoreThanThereIs) {
   EXPECT_LE(open(), 5);
   EXPECT_LE(transport.context().peers.connections(), 5);
   EXPECT_GE(transport.context().counters.ended[static_cast<size_t>(ConnectionEnd::kTooMany)].load(),
-            3U);  // the one that is refused and the one whose place it asked for
+            3U);  // the refused one, and the one that lost its place to it
 }
 
 TEST(Transport, EndsWithConnectionsInEveryState) {

@@ -1,4 +1,4 @@
-// How calls end whose answers wait for the peer's flow-control window.
+// How calls end whose responses wait for the peer's flow-control window.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint16_t kSettingsInitialWindow = 4;
 
-// Answers that wait for the peer's window are no reason to wait with the end: trailers need none.
-// Where a part of a message is gone already, it is a reset.
+// Responses that wait for the peer's window do not delay the end: trailers need no window. If part
+// of a message is already sent, the end is a reset.
 TEST(Window, CallsWhoseAnswersWaitForAWindowEndAllTheSame) {
   for (const bool elsewhere : {true, false}) {
     for (const uint32_t window : {0U, 7U, 15U, 20U}) {
@@ -54,13 +54,13 @@ TEST(Window, ADeadlineEndsACallWhoseAnswersWaitForAWindow) {
   EXPECT_EQ(world.Over("/t/Echo/a").written, 1);
 }
 
-// Where there is room, nothing that was answered is lost.
+// Where there is room, no response is lost.
 TEST(Window, AnswersThatTheWindowLetsOutComeBeforeTheEnd) {
   World world;
   Client client(world.Connect());
   std::string bytes = CallHead(1, "/t/Echo/a");
   for (int i = 0; i < 100; ++i) bytes += Data(1, Prefixed("0123456789"));
-  bytes += Data(1, "\7");  // no flag of a message
+  bytes += Data(1, "\7");  // not a valid flag of a message
   bytes += Data(1, std::string(4, '\0'));
   {
     const World::Pause pause(world);
@@ -71,7 +71,7 @@ TEST(Window, AnswersThatTheWindowLetsOutComeBeforeTheEnd) {
   EXPECT_EQ(client.stream(1).data.size(), 15U * world.Over("/t/Echo/a").messages.size());
 }
 
-// The connection's window counts, too.
+// The connection's window counts as well.
 TEST(Window, TheConnectionsWindowHoldsNoEnd) {
   World world;
   Client client(world.Connect());
@@ -85,7 +85,7 @@ TEST(Window, TheConnectionsWindowHoldsNoEnd) {
   EXPECT_TRUE(client.stream(3).data.empty());
 }
 
-// A frame that waited until others were written may take all that is left of its call's window.
+// A frame that had to wait for others may use up its call's window.
 TEST(Window, TrailersBehindAFrameThatWaitedNeedNone) {
   for (int before = 30; before <= 34; ++before) {
     SCOPED_TRACE(before);
@@ -110,7 +110,7 @@ TEST(Window, TrailersBehindAFrameThatWaitedNeedNone) {
   }
 }
 
-// The call is told at once that a small answer is written, and then nobody counts its buffer.
+// The call is told at once that a small response is written; after that, its buffer is not counted.
 TEST(Window, ASmallAnswerThatWaitsKeepsNoLargeBuffer) {
   World world;
   Client client(world.Connect(), {{kSettingsInitialWindow, 0}});
@@ -136,7 +136,7 @@ TEST(Window, ARefusalThatWaitsIsCountedAndEndsWithADrain) {
   for (int32_t id = 1; id < 40; id += 2) client.Say(Headers(id, no_post, true));
   ASSERT_TRUE(client.Heard());
   EXPECT_EQ(world.context().counters.backlog, 20 * 512);
-  // One takes it.
+  // One of them gets a window.
   client.Say(WindowUpdate(39, 256));
   ASSERT_TRUE(client.Until([&] { return client.stream(39).ended; }));
   EXPECT_EQ(client.stream(39).data, "This port speaks gRPC: POST, application/grpc.\n");
@@ -148,7 +148,8 @@ TEST(Window, ARefusalThatWaitsIsCountedAndEndsWithADrain) {
   world.Run([&] { EXPECT_EQ(world.context().counters.backlog, 0); });
 }
 
-// Each of the others has too little to be closed, and the first one's does not grow any more.
+// The other connections have too little of it to be closed, and the first one's part has stopped
+// growing.
 TEST(Window, APeerOverItsShareOfTheBacklogLosesTheConnectionWithMuchOfIt) {
   World::Options options;
   options.limits.max_backlog = 64 << 10;

@@ -30,7 +30,7 @@ memory::Piece ToPiece(absl::string_view bytes, memory::Pool& pool, size_t capaci
   return piece;
 }
 
-// Makes a pattern, `part` bytes at a time; with 0 it gives up after the first 5,000 bytes.
+// Makes a pattern, `part` bytes at a time; if `part` is 0, it gives up after the first 5,000 bytes.
 struct PatternSource final : public MessageSource {
   PatternSource(ServerCall& its_stream, memory::Pool& its_pool, size_t size, size_t its_part,
                 std::function<void()> its_listener)
@@ -62,7 +62,7 @@ struct PatternSource final : public MessageSource {
   int calls = 0;
 };
 
-// Goes on a turn later.
+// Continues an iteration later.
 struct Later final : public loop::Posted {
   explicit Later(loop::Loop& its_loop) : loop(its_loop) {}
   bool await_ready() const noexcept { return false; }
@@ -99,7 +99,7 @@ World::~World() {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, kPatience, [this] { return live_ == 0; }));
   }
-  // What calls that have ended still have posted.
+  // Functions that ended calls may still have posted.
   Run([] {});
   Run([] {});
   loop_->Stop();
@@ -196,7 +196,7 @@ void World::Begin(ServerCall& stream) {
 
 namespace {
 
-// What was seen of a message while it came is a beginning of it, longer each time.
+// Checks that each part seen of an arriving message is a prefix of it, longer each time.
 class Watching final : public MessageWatcher {
  public:
   void OnMore(absl::Span<const uint8_t> so_far, size_t size) override {

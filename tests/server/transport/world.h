@@ -1,4 +1,4 @@
-// A transport with everything that it stands on, and calls that note what they see.
+// A transport with everything that it needs, and calls that record what they see.
 //
 //   World world;
 //   Client client(world.Connect());
@@ -6,15 +6,15 @@
 //   EXPECT_EQ(client.Status(1), 0);
 //   EXPECT_EQ(world.Over("/t/Collect/x").messages.front(), "abc");
 //
-// A path is "/t/METHOD/NAME"; the name makes it one call's:
-//   Collect  reads every message until there are no more, then says OK.
+// A path is "/t/METHOD/NAME"; the name tells calls apart:
+//   Collect  reads every message until there are no more, then ends with OK.
 //   Late     the same, but takes a message only after Release.
 //   Echo     answers each message with the same bytes.
 //   Send     "/t/Send/3x100/NAME": answers with 3 messages of 100 bytes, Pattern(i, 100), unasked.
-//   Small    the same, 3 + i % 7 bytes of 100 at most, with nobody waiting in between; each in a
-//            buffer of 1 MiB.
-//   Made     "/t/Made/100000x3000/NAME": answers with Pattern(0, 100000), of which 5,000 bytes are
-//            there and the rest is made as it is sent, 3,000 at a time; 0: none can be made.
+//   Small    the same with 3 + i % 7 bytes, at most 100, without waiting in between; each message
+//            has a buffer of 1 MiB.
+//   Made     "/t/Made/100000x3000/NAME": answers with Pattern(0, 100000). 5,000 bytes exist at
+//            first, the rest is made while it is sent, 3,000 at a time; 0: none can be made.
 //   Wait     reads one message, then waits until it is interrupted.
 #ifndef QUANTD_TESTS_SERVER_TRANSPORT_WORLD_H_
 #define QUANTD_TESTS_SERVER_TRANSPORT_WORLD_H_
@@ -43,13 +43,13 @@ namespace quantd::transport {
 struct Seen {
   int begun = 0;  // how many calls of this path there were
   std::vector<std::string> messages;
-  bool ending = false;  // says Finish
-  bool over = false;    // said End
-  bool sent = false;    // what finished completed with
+  bool ending = false;  // has called Finish
+  bool over = false;    // has called End
+  bool sent = false;    // the result of Finish
   int written = 0;      // writes that completed with true
   int made = 0;         // how often more was made
-  int made_before = 0;  // the same of all calls, when this one began
-  int watched = 0;      // how often more of a message was seen while it came
+  int made_before = 0;  // the same for all calls, when this one began
+  int watched = 0;      // how often more of an arriving message was seen
   absl::Status interruption;
 };
 
@@ -60,7 +60,7 @@ class World final : public CallHandler {
     uint64_t budget = 64 << 20;
     uint64_t window = 64 << 10;
     int64_t max_waiting = 100;
-    int socket_bytes = 4 << 20;  // that the kernel takes of responses which nobody reads
+    int socket_bytes = 4 << 20;  // how much of an unread response the kernel takes
   };
 
   World() : World(Options()) {}
@@ -69,7 +69,7 @@ class World final : public CallHandler {
 
   // A connection's other end.
   int Connect(uint64_t peer = 7);
-  // Stops the loop while it lives, so that what is said meanwhile is read at once.
+  // Stops the loop while it lives, so that everything sent meanwhile is read at once.
   class Pause {
    public:
     explicit Pause(World& world);
@@ -82,9 +82,9 @@ class World final : public CallHandler {
     std::latch done_{1};
   };
 
-  // Waits for the end of a call, and says what it saw.
+  // Waits for the end of a call, and returns what it saw.
   Seen Over(const std::string& path);
-  // What it has seen so far, once `so`.
+  // What it has seen so far, as soon as that satisfies the condition.
   Seen When(const std::string& path, const std::function<bool(const Seen&)>& so);
   // Lets a Late call take `messages` more.
   void Release(const std::string& path, int messages = 1);
@@ -99,9 +99,9 @@ class World final : public CallHandler {
   loop::Loop& loop() { return *loop_; }
 
   std::atomic<bool> anyone_waits{false};
-  // Calls of no method.
+  // Calls of unknown methods.
   mutable std::atomic<int> refused{0};
-  // Called when more of a message was made, on the loop's thread: how often it was, of all calls.
+  // Called on the loop's thread when more of a message was made, with the count for all calls.
   std::function<void(int)> on_made;
   // Called after each write of an Echo, on the loop's thread.
   std::function<void()> on_echo;

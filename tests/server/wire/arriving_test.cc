@@ -1,4 +1,5 @@
-// x in a message that is not whole yet: found where protobuf would find it, or not at all.
+// x in a message that has not arrived completely: found where protobuf would find it, or not at
+// all.
 #include "server/wire/arriving.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,8 @@ v1::DynamicQuantizeRequest Request() {
 
 std::string Part(const v1::DynamicQuantizeRequest& request) { return request.SerializeAsString(); }
 
-// Where raw_data begins and ends in `message`; what is found of its first `size` bytes is right.
+// Where raw_data begins and ends in `message`. Whatever is found in its first `size` bytes must
+// agree.
 void ExpectFound(const std::string& message) {
   const size_t begin = message.find(std::string(600, 'x'));
   ASSERT_NE(begin, std::string::npos);
@@ -48,7 +50,7 @@ TEST(ArrivingX, BehindOtherFields) {
   v1::DynamicQuantizeRequest x = Request(), others = Request();
   x.clear_output_type();
   others.clear_x();
-  // A field of a version to come is in front of all.
+  // A field of a later version comes first.
   ExpectFound("\xfa\x7f\x03new" + Part(others) + Part(x));
 }
 
@@ -73,7 +75,7 @@ TEST(ArrivingX, NotInValues) {
   EXPECT_FALSE(FindArrivingX(View(Part(request).substr(0, 100))).has_value());
 }
 
-// Lengths that no message has: what is said is not believed beyond protobuf's own limit.
+// Lengths that no message has: none beyond protobuf's own limit is believed.
 TEST(ArrivingX, NotOfAnImpossibleLength) {
   EXPECT_FALSE(FindArrivingX(View("\x0a\xff\xff\xff\xff\x0f\x08\x01\x1a\x04xx")).has_value());
   EXPECT_FALSE(FindArrivingX(View("\x0a\x40\x08\x01\x1a\xff\xff\xff\xff\x0f")).has_value());

@@ -1,5 +1,5 @@
-// The messages of a calibration: what protobuf's parser accepts, with the same meaning, and x and
-// state where they lie.
+// The messages of a calibration: those that protobuf's parser accepts, with the same meaning, and x
+// and state are views of their bytes.
 #include "server/wire/calibrate.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ bool LiesIn(BytesView part, BytesView whole) {
   return part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size();
 }
 
-// Of two parts for each message in eight.
+// One message in eight consists of two parts.
 std::string RandomCalibrate(Random& random) {
   std::string message;
   if (OneIn(random, 2)) {
@@ -101,7 +101,7 @@ TEST(Calibrate, WhatIsNeitherXNorStateIsToldBefore) {
   const std::string bytes = request.SerializeAsString();
   EXPECT_EQ(RestOf(Method::kCalibrate, View(bytes)).bytes, bytes.size() - 9000);
   EXPECT_LT(SplitRequest(Method::kCalibrate, View(bytes)).skeleton.size(), 40u);
-  // Options may hold anything: bytes of the numbers that x and state have elsewhere, too.
+  // Options may contain any bytes, also tags with the numbers of x and state.
   for (const char tag : {'\x12', '\x1a'}) {
     std::string options;
     for (int i = 0; i < 1000; ++i) options += {tag, '\0'};

@@ -28,7 +28,7 @@ void* operator new(size_t size) {
   ++allocations;
   return block;
 }
-// A sanitizer has its own one, whose memory the operators below must not free.
+// A sanitizer has its own version, whose memory the operators below must not free.
 void* operator new(size_t size, const std::nothrow_t&) noexcept { return operator new(size); }
 void operator delete(void* block) noexcept {
   if (block == nullptr) return;

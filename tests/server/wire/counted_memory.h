@@ -1,4 +1,4 @@
-// Counts every operator new of the program that links it, which is a program of its own therefore.
+// Counts every operator new of the program that links it; link it into a program of its own.
 #ifndef QUANTD_TESTS_SERVER_WIRE_COUNTED_MEMORY_H_
 #define QUANTD_TESTS_SERVER_WIRE_COUNTED_MEMORY_H_
 
@@ -7,11 +7,11 @@
 namespace quantd::wire {
 
 struct MemoryUsed {
-  size_t peak_bytes = 0;  // with what malloc rounds up and puts before each block
+  size_t peak_bytes = 0;  // with malloc's rounding and its header of each block
   size_t allocations = 0;
 };
 
-// Since the last StartCounting, beyond what was there then.
+// Since the last StartCounting, beyond what existed then.
 void StartCounting();
 MemoryUsed Counted();
 

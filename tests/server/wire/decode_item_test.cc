@@ -11,7 +11,7 @@
 namespace quantd::wire {
 namespace {
 
-// Good as long as nobody asks for the bytes of its tensors.
+// Valid only until somebody reads the bytes of its tensors: the message is gone.
 absl::StatusOr<Request> DecodeItem(const std::string& bytes) {
   return DecodeRequest(Method::kStream, ToBytes(bytes));
 }
@@ -47,7 +47,7 @@ TEST(DecodeItemTest, TheIdOfABadItemIsKnown) {
   }
 }
 
-// The oneof: of two operations the later one counts, and none of the earlier one's tensors.
+// The oneof: of two operations the last one counts, and no tensor of the first one remains.
 TEST(DecodeItemTest, OfTwoOperationsTheLastCounts) {
   const std::string quantize =
       MakeItem(1, Method::kQuantize, GoodQuantize().SerializeAsString()).SerializeAsString();
@@ -66,7 +66,7 @@ TEST(DecodeItemTest, OfTwoOperationsTheLastCounts) {
   EXPECT_EQ(parameters.x.bytes.size(), 0u);
   EXPECT_EQ(ToString(parameters.scale.bytes), request.scale().raw_data());
 
-  // Back to the first kind, this time without raw_data.
+  // The first kind again, this time without raw_data.
   v1::QuantizeRequest empty;
   empty.mutable_x()->set_data_type(v1::DATA_TYPE_FLOAT);
   *empty.mutable_scale() = GoodQuantize().scale();

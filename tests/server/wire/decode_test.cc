@@ -1,4 +1,4 @@
-// What requests mean, and what is said about those that mean nothing.
+// What requests mean, and the errors of those that mean nothing.
 #include "server/wire/decode.h"
 
 #include <gmock/gmock.h>
@@ -205,7 +205,7 @@ TEST(DecodeTest, OfTwoContentsTheLastCounts) {
   for (float value : {9.f, 8.f}) second.mutable_x()->mutable_float_values()->add_values(value);
   v1::QuantizeRequest third;
   third.mutable_x()->set_raw_data(std::string(16, 'z'));
-  // float_values alone, for raw_data stood before it; two values do not fit [2, 2].
+  // float_values alone, because raw_data came before; two values do not fit [2, 2].
   ExpectError(
       Decode(Method::kQuantize, first.SerializeAsString() + second.SerializeAsString()).request,
       "x.float_values", "x.float_values has 2 values, x.shape [2, 2] has 4 elements");

@@ -1,4 +1,4 @@
-// Decoding against the generated parser: what one accepts the other accepts, with the same meaning.
+// Decoding against the generated parser: both accept the same messages, with the same meaning.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMessages = 120'000;
 
-// The request against the message, where no decoding is between them.
+// Compare the request with the message, field by field.
 
 void ExpectTensor(const TensorView& view, const v1::Tensor& tensor) {
   ASSERT_EQ(static_cast<int>(view.data_type), static_cast<int>(tensor.data_type()));
@@ -50,7 +50,7 @@ void ExpectTensors(const QuantizeEmbeddingsParameters& a,
   ExpectTensor(a.ranges, message.has_ranges(), message.ranges());
 }
 
-// `request`, decoded from whatever bytes, against what protobuf made of them.
+// `request`, decoded from arbitrary bytes, against what protobuf's parser made of them.
 template <typename Parameters, typename Message>
 void ExpectMeans(const absl::StatusOr<Request>& request, Method method, const Message& message) {
   const std::vector<uint8_t> canonical = ToBytes(message.SerializeAsString());

@@ -22,7 +22,7 @@ TensorLayout Layout(DataType type, Shape shape) {
   return {type, shape, elements, ByteSize(type, elements)};
 }
 
-// Bytes that tell their place.
+// Bytes that show their position.
 void Fill(absl::Span<uint8_t> bytes, int start) {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(start + i * 7);
 }
@@ -65,7 +65,7 @@ v1::Tensor Expected(const ResponseLayout& layout, const TensorLayout& tensor, in
   return expected;
 }
 
-// The response as a program with generated messages would make it, of what FillAll wrote.
+// The response that a program with generated messages would make from what FillAll wrote.
 template <typename Response>
 std::string Expected(const ResponseLayout& layout, const QuantizationError& error) {
   Response response;
@@ -115,18 +115,18 @@ std::string ExpectedItem(const ResponseLayout& layout, const std::string& respon
   return item.SerializeAsString();
 }
 
-// The field quantization_error of DynamicQuantize is written behind y_tensor_scale, whose number is
-// higher: it is known last. All else has the order that protobuf gives it.
+// The field quantization_error of DynamicQuantize is written behind y_tensor_scale, although its
+// number is lower: its value is known last. All other fields have protobuf's order.
 bool InProtobufsOrder(const ResponseLayout& layout) {
   return !layout.report_error || !layout.y_tensor_scale.has_value();
 }
 
-// Room for whoever sends it, and all of it inside of its buffer.
+// There is room before it for the sender, and all of it is inside its buffer.
 void ExpectRoom(const memory::Piece& piece) {
   ASSERT_NE(piece.buffer.data(), nullptr);
   ASSERT_GE(piece.begin, piece.buffer.data() + kRoomBefore);
   ASSERT_LE(piece.begin + piece.size, piece.buffer.data() + piece.buffer.capacity());
-  std::memset(piece.begin - kRoomBefore, 0xee, kRoomBefore);  // a sanitizer would see
+  std::memset(piece.begin - kRoomBefore, 0xee, kRoomBefore);  // a sanitizer checks it
 }
 
 template <typename Message>
@@ -135,7 +135,7 @@ void ExpectSame(const memory::Piece& piece, const std::string& expected,
   ExpectRoom(piece);
   EXPECT_LE(piece.size, MaxEncodedBytes(layout));
   if (layout.encoding == Encoding::kRaw) {
-    // Of four tensors at most, and of the error, lengths and tags may be shorter than they could.
+    // The bound allows for the longest lengths and tags of four tensors and an error report.
     EXPECT_GE(piece.size + 300, MaxEncodedBytes(layout));
   }
   EXPECT_LE(piece.buffer.capacity(), memory::Pool::Footprint(ResponseMemoryBytes(layout)));
@@ -150,7 +150,7 @@ void ExpectSame(const memory::Piece& piece, const std::string& expected,
   ASSERT_TRUE(message.SerializeAsString() == expected) << Hex(bytes.substr(0, 1000));
 }
 
-// A response as call and as item, filled and compared.
+// Fills a response as call and as item, and compares both.
 void TestResponse(const ResponseLayout& layout, const QuantizationError& error, uint64_t id) {
   memory::Pool pool;
   Response call(layout, pool);
@@ -173,7 +173,7 @@ void TestResponse(const ResponseLayout& layout, const QuantizationError& error, 
   const std::string expected = Expected(layout, error);
   ExpectSame<v1::DynamicQuantizeResponse>(pieces[0], expected, layout);
   ExpectSame<v1::StreamResponse>(pieces[1], ExpectedItem(layout, expected, id), layout);
-  // Kernels write into what is sent.
+  // Kernels write directly into the bytes that are sent.
   for (int i = 0; i < 2 && layout.encoding == Encoding::kRaw && !layout.output; ++i) {
     EXPECT_GE(places[i], pieces[i].begin);
     EXPECT_LE(places[i] + layout.y.bytes, pieces[i].begin + pieces[i].size);
@@ -198,7 +198,7 @@ TEST(ResponseTest, DynamicQuantizeWithEveryTensor) {
   layout.y_zero_point = Layout(DataType::kFloat4E2M1, {3, 1024, 1});
   layout.y_tensor_scale = Layout(DataType::kFloat, {});
   layout.report_error = true;
-  // -0.0 is a number that is there, 0 is one that is left out.
+  // -0.0 is a value that is written, 0 is one that is left out.
   TestResponse(layout,
                {.sqnr_db = 30.5,
                 .mean_squared_error = 0,
@@ -209,7 +209,7 @@ TEST(ResponseTest, DynamicQuantizeWithEveryTensor) {
   TestResponse(layout, {}, 9);
 }
 
-// Everything that a plan can say, in both encodings.
+// Every field that a plan can produce, in both encodings.
 TEST(ResponseTest, RandomLayoutsAreWhatProtobufWouldWrite) {
   const uint64_t seed = TestSeed(20261123);
   for (int i = 0; i < 4'000; ++i) {
@@ -261,8 +261,8 @@ TEST(ResponseTest, AnErrorReportOfZerosIsThere) {
   EXPECT_TRUE(parsed.has_quantization_error());
 }
 
-// protobufjs up to 7 and ts-proto keep only the last piece of a message that comes in two: each
-// tensor is one field, and small fields come before raw_data.
+// If a message comes in two pieces, protobufjs up to 7 and ts-proto keep only the last one.
+// Therefore each tensor is one field, and small fields come before raw_data.
 TEST(ResponseTest, EachTensorIsWrittenOnce) {
   ResponseLayout layout;
   layout.y = Layout(DataType::kUint8, {2, 3});
@@ -310,10 +310,10 @@ TEST(ResponseTest, AResponseThatIsNotFinishedIsGivenBack) {
   memory::Pool pool;
   for (int i = 0; i < 1000; ++i) Response response(layout, pool);
   EXPECT_EQ(pool.used_bytes(), 0u);
-  EXPECT_EQ(pool.kept_bytes(), memory::Pool::Footprint((1 << 20) + 1));  // the same one, each time
+  EXPECT_EQ(pool.kept_bytes(), memory::Pool::Footprint((1 << 20) + 1));  // always the same buffer
 }
 
-// More than a pool has in one piece: what a response sees when the system has no memory left.
+// More than a pool has in one piece: the same happens when the system has no memory left.
 TEST(ResponseTest, WithoutMemoryItSaysSo) {
   ResponseLayout layout;
   layout.y = Layout(DataType::kUint8, {int64_t{1} << 40});

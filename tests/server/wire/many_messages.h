@@ -1,5 +1,4 @@
-// A test's check, called for many messages of a type: random ones, ones that make sense, mutated
-// ones.
+// Calls a test's check for many messages of a type: random, sensible and mutated ones.
 #ifndef QUANTD_TESTS_SERVER_WIRE_MANY_MESSAGES_H_
 #define QUANTD_TESTS_SERVER_WIRE_MANY_MESSAGES_H_
 
@@ -18,7 +17,7 @@
 
 namespace quantd::wire {
 
-// Whose requests messages are: the operations, and Stream, whose requests are its items.
+// The methods whose requests are tested: the operations, and Stream, whose requests are items.
 inline constexpr Method kSubjects[] = {Method::kQuantize, Method::kDequantize,
                                        Method::kDynamicQuantize, Method::kQuantizeEmbeddings,
                                        Method::kStream};
@@ -37,10 +36,10 @@ inline std::string SensibleMessage(Method subject, Random& random) {
   return MakeItem(random(), method, RandomRequest(method, random)).SerializeAsString();
 }
 
-// A request of the method, or almost.
+// A request of the method, or almost one.
 inline std::string AnyMessage(Method subject, Random& random) {
   std::string message;
-  do {  // a message behind another one is merged with it
+  do {  // parts of a message are merged
     message += OneIn(random, 4) ? SensibleMessage(subject, random)
                                 : RandomMessage(DescriptorOf(subject), random);
   } while (OneIn(random, 8));
@@ -48,10 +47,10 @@ inline std::string AnyMessage(Method subject, Random& random) {
   return message;
 }
 
-// Calls check(message), which says whether the message was accepted, for AnyMessage of seed after
-// seed, for five seconds at most (sanitized builds are slower), but for 500 of them at least (so is
-// a busy machine). Both sides of the border between the accepted and the rejected ones are to be
-// walked.
+// Calls check(message, ok) for AnyMessage of one seed after the other; `check` sets whether the
+// message was accepted. It ends after five seconds (sanitized builds are slower), but not before
+// 500 messages (the machine may be busy). A fair part of them must be accepted, and a part
+// rejected.
 template <typename Check>
 void ForManyMessages(Method subject, int messages, Check check) {
   const uint64_t seed = TestSeed(20261121);

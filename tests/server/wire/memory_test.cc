@@ -1,5 +1,5 @@
-// What decoding and answering allocate: next to nothing for raw tensors, and never more than they
-// say beforehand.
+// What decoding and encoding allocate: next to nothing for raw tensors, and never more than is
+// announced.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -18,7 +18,7 @@ namespace quantd::wire {
 namespace {
 
 MemoryUsed Decode(Method subject, const std::string& message) {
-  RestOf(subject, {});  // reads the descriptors, once a process
+  RestOf(subject, {});  // reads the descriptors, once per process
   return Measure([&] { DecodeRequest(subject, View(message)).IgnoreError(); });
 }
 
@@ -26,7 +26,7 @@ uint64_t Said(Method subject, const std::string& message) {
   return DecodeMemoryBytes(RestOf(subject, View(message)));
 }
 
-// Beside what a message's bytes become: the messages that hold them, and the text of an error.
+// Besides the fields' contents: the messages that hold them, and the text of an error.
 constexpr size_t kFixed = 4096;
 
 constexpr Method kQuantize = Method::kQuantize;
@@ -40,7 +40,7 @@ v1::QuantizeRequest Request(int64_t elements) {
   return request;
 }
 
-// A field of bytes, as on the wire.
+// A bytes field, as on the wire.
 std::string Field(uint32_t number, const std::string& bytes) {
   std::string field;
   AppendBytesField(number, bytes, field);
@@ -65,7 +65,7 @@ TEST(WireMemoryTest, ASmallRequestAllocatesNextToNothing) {
   EXPECT_LE(used.allocations, 6U);
 }
 
-// Told before anything is allocated.
+// Announced before anything is allocated.
 TEST(WireMemoryTest, SayingItTakesNoMemory) {
   for (const Method subject : kSubjects) {
     ForManyMessages(subject, 3'000, [&](const std::string& message, bool& accepted) {
@@ -92,8 +92,8 @@ TEST(WireMemoryTest, RandomMessagesTakeNoMoreThanSaid) {
   }
 }
 
-// What somebody would send who wants the most memory for the fewest bytes: one piece of a message,
-// as often as it takes, in the message that holds it.
+// The message of an attacker who wants the most memory for the fewest bytes: one piece, repeated,
+// in the message that contains it.
 struct Attack {
   const char* name;
   Method subject;
@@ -160,7 +160,7 @@ std::vector<Attack> Attacks() {
 }
 
 TEST(WireMemoryTest, AttackersGetNoMoreThanSaid) {
-  // The first error builds the parser's descriptors, once a process.
+  // The first error builds the parser's descriptors, once per process.
   Decode(kQuantize, "\x0a");
   Decode(kItem, "\x0a");
   for (const Attack& attack : Attacks()) {
@@ -169,7 +169,7 @@ TEST(WireMemoryTest, AttackersGetNoMoreThanSaid) {
       if (pieces * attack.piece.size() > (4 << 20)) continue;
       std::string message = Repeat(attack.piece, pieces);
       for (const uint32_t number : attack.inside) message = Field(number, message);
-      for (const char* const end : {"", "\x0a"}) {  // cut off, it is refused when it is parsed
+      for (const char* const end : {"", "\x0a"}) {  // if cut off, the parser refuses it
         const MemoryUsed used = Decode(attack.subject, message + end);
         EXPECT_LE(used.peak_bytes, Said(attack.subject, message + end) + kFixed)
             << attack.name << ", " << pieces << " times: "
@@ -180,8 +180,8 @@ TEST(WireMemoryTest, AttackersGetNoMoreThanSaid) {
   }
 }
 
-// The parser makes room for what a length promises, up to 50 MB, where the message around it has
-// promised as much. None of it is there.
+// The parser reserves what a length promises, up to 50 MB, if the length of the message around it
+// promises as much. None of these bytes exist.
 TEST(WireMemoryTest, LyingLengthsGetNothing) {
   const std::string promise = "\x80\x80\x80\x40";     // a length of 2^27
   const std::string bytes = "\x1a\x80\xe1\xeb\x17";   // raw_data of 50 MB
@@ -195,7 +195,7 @@ TEST(WireMemoryTest, LyingLengthsGetNothing) {
     for (const std::string& message : {start, start + padding}) {
       const std::string in_item = "\x12" + promise + message;
       const std::string whole_item = Field(2, message);
-      Decode(kQuantize, message);  // whatever the first one takes
+      Decode(kQuantize, message);  // allocates what only the first one needs
       EXPECT_LT(Decode(kQuantize, message).peak_bytes, kFixed) << Hex(message);
       Decode(kItem, in_item);
       EXPECT_LT(Decode(kItem, in_item).peak_bytes, kFixed) << Hex(in_item);
@@ -204,7 +204,7 @@ TEST(WireMemoryTest, LyingLengthsGetNothing) {
   }
 }
 
-// A request of 60 MB of them needs a few times that, and not fifty.
+// A request of 60 MB of them needs a few times that, not fifty times.
 TEST(WireMemoryTest, PackedFloatsAreChargedWhatTheyTake) {
   v1::QuantizeRequest request = Request(1);
   v1::Tensor& x = *request.mutable_x();
@@ -220,7 +220,7 @@ TEST(WireMemoryTest, PackedFloatsAreChargedWhatTheyTake) {
   EXPECT_GT(2 * used.peak_bytes, message.size());
 }
 
-// Integers that are good take more than those that are refused: they are packed as well.
+// Valid integers take more than refused ones, because they are packed as well.
 TEST(WireMemoryTest, GoodValuesTakeNoMoreThanSaid) {
   for (const int count : {1000, 65536, 65537, 131073}) {
     for (const v1::DataType type :
@@ -250,7 +250,7 @@ TEST(WireMemoryTest, GoodValuesTakeNoMoreThanSaid) {
   }
 }
 
-// The same few bytes of contents, again and again: the last ones alone are kept.
+// The same few bytes of contents, repeated: only the last ones are kept.
 TEST(WireMemoryTest, RepeatedContentsTakeAFewTimesTheirBytes) {
   std::string message = Request(1).SerializeAsString();
   const std::string raw("\x0a\x06\x1a\x04zzzz", 8);
@@ -261,7 +261,7 @@ TEST(WireMemoryTest, RepeatedContentsTakeAFewTimesTheirBytes) {
   EXPECT_LT(Decode(kQuantize, message).peak_bytes, 4 * message.size());
 }
 
-// What a later version may add to the contract costs no more than it did on its way in.
+// Fields that a later version may add cost nothing beyond their bytes in the message.
 TEST(WireMemoryTest, UnknownFieldsOfLargeNumbersTakeNoMemory) {
   const std::string message = Request(1).SerializeAsString() + Field(17, std::string(1 << 20, '?'));
   EXPECT_LT(Decode(kQuantize, message).peak_bytes, 4096U);

@@ -8,7 +8,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// Bytes of a varint, now and then longer than it needs to be.
+// The bytes of a varint, sometimes more than it needs.
 std::string Varint(uint64_t value, Random& random, size_t longest = 10) {
   std::string bytes;
   while (value >= 0x80) {
@@ -74,7 +74,7 @@ std::string Text(Random& random) {
 std::string RandomField(const Descriptor& type, int depth, Random& random);
 
 std::string Group(int depth, Random& random) {
-  // Sometimes as deep as the limit, 100 messages and groups in each other, and beyond.
+  // Sometimes as deep as the limit, which is 100 nested messages and groups, and beyond.
   int levels = OneIn(random, 60) ? 95 + static_cast<int>(Below(random, 8)) : 1;
   std::string inside;
   if (levels == 1 && depth < 6) {
@@ -139,7 +139,7 @@ std::string RandomField(const Descriptor& type, int depth, Random& random) {
   if (OneIn(random, 12)) {
     uint64_t number = 1 + Below(random, 20);
     if (OneIn(random, 4)) number = Below(random, uint64_t{1} << 29);
-    return UnknownField(number, depth, random);  // of a known number and another type, too
+    return UnknownField(number, depth, random);  // also with a known number and another type
   }
   return KnownField(*type.field(static_cast<int>(Below(random, type.field_count()))), depth,
                     random);

@@ -24,7 +24,7 @@ const ServiceDescriptor& Service(absl::string_view name) {
   return *v1::ParameterSet::descriptor()->file()->FindServiceByName("ParametersService");
 }
 
-// The number of the member of `envelope` that is a message of that type; 0: it has none.
+// The number of the member of `envelope` that is a message of that type; 0: there is none.
 uint32_t NumberOf(const Descriptor& envelope, const Descriptor& type) {
   for (int i = 0; i < envelope.field_count(); ++i) {
     const FieldDescriptor& field = *envelope.field(i);

@@ -12,7 +12,7 @@ namespace {
 
 using Dimensions = std::vector<int64_t>;
 
-// One of `types`, now and then any other.
+// One of `types`, sometimes any other.
 template <size_t n>
 DataType OneOf(const DataType (&types)[n], Random& random) {
   if (OneIn(random, 30)) return kDataTypes[Below(random, kDataTypes.size())].type;
@@ -86,7 +86,7 @@ v1::Tensor RandomScale(const Dimensions& shape, Random& random) {
 
 int64_t Blocks(int64_t length, int64_t block) { return (length + block - 1) / block; }
 
-// Sets the fields of granularity, and says what shape the scale has.
+// Sets the fields of granularity, and returns the shape of the scale.
 template <typename Message>
 Dimensions RandomGranularity(const Dimensions& x, Message& request, Random& random) {
   const auto rank = static_cast<int64_t>(x.size());
@@ -100,7 +100,7 @@ Dimensions RandomGranularity(const Dimensions& x, Message& request, Random& rand
   if (kind == 2) {
     request.set_block_size(block);
     scale[axis] = Blocks(x[axis], block);
-  } else if (kind == 3) {  // groups; not for DynamicQuantize, which takes it as one scale
+  } else if (kind == 3) {  // groups; DynamicQuantize takes it as one scale
     for (int64_t& dimension : scale) {
       if (dimension % 2 == 0) dimension /= 2;
     }

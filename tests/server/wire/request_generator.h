@@ -1,5 +1,5 @@
-// Random requests that make sense, mostly: tensors with the bytes that their shapes want, scales
-// that fit. What RandomMessage (message_generator.h) hardly ever hits.
+// Random requests that mostly make sense: tensors with the bytes that their shapes need, scales
+// that fit. RandomMessage (message_generator.h) hardly ever makes one.
 #ifndef QUANTD_TESTS_SERVER_WIRE_REQUEST_GENERATOR_H_
 #define QUANTD_TESTS_SERVER_WIRE_REQUEST_GENERATOR_H_
 

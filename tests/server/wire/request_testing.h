@@ -1,5 +1,5 @@
-// Requests: one that is good, equality of two in every field of parameters.h and what stands beside
-// them, and what is said about a bad one.
+// A good request, the equality of two requests in every field of parameters.h and beside them, and
+// the errors of bad ones.
 #ifndef QUANTD_TESTS_SERVER_WIRE_REQUEST_TESTING_H_
 #define QUANTD_TESTS_SERVER_WIRE_REQUEST_TESTING_H_
 

@@ -1,4 +1,4 @@
-// How large a response is, told before it is made.
+// The size of a response, known before it is made.
 #include "server/wire/response_layout.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace quantd::wire {
 namespace {
 
-// One byte less would not do, one more would be of no use.
+// One byte less would be too little, one byte more would be unused.
 TEST(ResponseLayoutTest, AResponseFillsItsMemoryToTheLastByte) {
   constexpr double kAny = 1.5;
   for (const size_t name : {0, 1, 110, 130}) {
@@ -31,13 +31,13 @@ TEST(ResponseLayoutTest, AResponseFillsItsMemoryToTheLastByte) {
       const uint8_t* const data = piece.buffer.data();
       EXPECT_EQ(piece.begin + piece.size, data + piece.buffer.capacity()) << name << ' ' << length;
       EXPECT_GE(piece.begin, data + kRoomBefore);
-      // The length of what is in the envelope takes fewer bytes than a varint may.
+      // The envelope's length takes fewer bytes than a varint may.
       EXPECT_LE(piece.begin, data + kRoomBefore + kMaxVarintSize);
     }
   }
 }
 
-// What surrounds a y that is made elsewhere.
+// The bytes around a y that is made elsewhere.
 TEST(ResponseLayoutTest, WithoutYTheRestIsTheSame) {
   for (const int64_t length : {1, 100, 5'000, 1 << 20}) {
     ResponseLayout layout;
@@ -84,7 +84,7 @@ TEST(ResponseLayoutTest, ValuesTakeWhatTheLongestOneTakes) {
                       VarintSize(static_cast<uint64_t>(type.maximum)));
     }
     EXPECT_EQ(MaxEncodedBytes(layout), without + each * kElements) << type.name;
-    // And these, packed twice, and in two lists of 8 bytes at most.
+    // Values that are packed twice, and values in two lists, of at most 8 bytes each.
     EXPECT_EQ(ResponseMemoryBytes(layout),
               memory_without + (each + 16) * kElements + 2 * layout.y.bytes);
   }

@@ -1,5 +1,5 @@
-// The wire format field after field: what is read, what is refused, and at which byte. And against
-// the generated parser of a message without fields, which reads any bytes as a Scanner does.
+// The wire format, field by field: what is read, what is refused, and at which byte. Also against
+// the generated parser of a message without fields, which accepts the same bytes as a Scanner.
 #include "server/wire/scan.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ std::string Describe(uint32_t number, int type, const std::string& payload) {
   return type == 2 ? text + "=" + payload : text;
 }
 
-// The fields as "number:type", with "=payload" if they have one; and what was not read.
+// The fields as "number:type", with "=payload" if they have one; and the bytes that are left.
 struct Scanned {
   bool ok = false;
   Strings fields;
@@ -46,7 +46,7 @@ Scanned Scan(const std::string& message) {
     EXPECT_TRUE(scanner.ok());
     scanned.fields.push_back(
         Describe(field.number, static_cast<int>(field.type), ToString(field.payload)));
-    // Fields follow each other without a gap, and a payload lies at the end of its own.
+    // Fields follow each other without a gap, and a payload ends where its field ends.
     EXPECT_EQ(field.whole.data(), bytes.data() + at);
     at += field.whole.size();
     if (field.type == WireType::kBytes) {
@@ -56,7 +56,7 @@ Scanned Scan(const std::string& message) {
     }
   }
   scanned.ok = scanner.ok();
-  EXPECT_FALSE(scanner.Next(field));  // once it is over it stays so
+  EXPECT_FALSE(scanner.Next(field));  // it stays at the end
   EXPECT_EQ(scanner.ok(), scanned.ok);
   scanned.rest = ToString(scanner.rest());
   EXPECT_EQ(scanned.rest, message.substr(at));
@@ -64,7 +64,7 @@ Scanned Scan(const std::string& message) {
   return scanned;
 }
 
-// What protobuf reads of a message all of whose fields it does not know.
+// What protobuf reads as unknown fields.
 Scanned Parse(const std::string& message) {
   Scanned parsed;
   v1::GetServerInfoRequest empty;
@@ -89,7 +89,7 @@ void ExpectAsParsed(const std::string& message) {
   ASSERT_EQ(scanned.fields, parsed.fields) << Hex(message);
 }
 
-// One of each kind, and how they read.
+// One field of each kind, and its description.
 struct Kind {
   std::string bytes;
   std::string reads;
@@ -140,7 +140,7 @@ TEST(ScannerTest, IsNamesNumberAndType) {
   EXPECT_FALSE(field.Is(2, WireType::kBytes));
 }
 
-// A field that is cut anywhere is refused, and what stood before it was read.
+// A field that is cut anywhere is refused, and the fields before it are read.
 TEST(ScannerTest, RefusesEveryCut) {
   const std::string before = "\x08\x01"s;
   for (const Kind& kind : Kinds()) {
@@ -156,7 +156,7 @@ TEST(ScannerTest, RefusesEveryCut) {
 }
 
 TEST(ScannerTest, ReadsOverlongVarints) {
-  // Tags: 5 bytes at most, bits past the 32nd dropped.
+  // Tags: 5 bytes at most; bits past the 32nd are dropped.
   EXPECT_THAT(Scan("\x88\x80\x80\x80\x00\x01"s).fields, ElementsAre("1:0"));
   EXPECT_THAT(Scan("\x88\x80\x80\x80\x70\x01"s).fields, ElementsAre("1:0"));
   EXPECT_FALSE(Scan("\x88\x80\x80\x80\x80\x00\x01"s).ok);
@@ -202,7 +202,7 @@ TEST(ScannerTest, RefusesWhatIsNoField) {
   }
 }
 
-// A length is compared with what is left before it is believed.
+// A length is compared with the bytes that are left before it is used.
 TEST(ScannerTest, RefusesLengthsBeyondTheEnd) {
   for (const uint32_t length : {4U, 5U, 127U, 128U, 0x7fffffefU, 0x7ffffff0U, 0x7fffffffU,
                                 0x80000000U, 0xfffffff0U, 0xffffffffU}) {
@@ -213,7 +213,7 @@ TEST(ScannerTest, RefusesLengthsBeyondTheEnd) {
     message += "abc";
     EXPECT_FALSE(Scan(message).ok) << length;
     ExpectAsParsed(message);
-    // In a group 4 bytes reach over its end, and more over that of the message.
+    // In a group, a length of 4 reaches beyond the group's end, a larger one beyond the message's.
     const std::string grouped = "\x0b"s + message + "\x0c";
     EXPECT_FALSE(Scan(grouped).ok) << length;
     ExpectAsParsed(grouped);
@@ -230,12 +230,12 @@ TEST(ScannerTest, ReadsGroupsToADepthOfAHundred) {
     EXPECT_THAT(scanned.rest, depth <= 100 ? "" : message);
     ExpectAsParsed(message);
     ExpectAsParsed(message + message);
-    // Beside each other they may be as many as they like.
+    // Side by side there may be any number of them.
     EXPECT_EQ(Scan("\x0b"s + "\x13\x14\x13\x14" + "\x0c" + message).ok, depth <= 100);
   }
 }
 
-// A client chooses how deep it nests: that must not be the stack's matter.
+// A client chooses the depth of nesting, so it must not cost stack.
 TEST(ScannerTest, AMillionOpenGroupsAreRefused) {
   EXPECT_FALSE(Scan(std::string(1 << 20, '\x0b')).ok);
   EXPECT_FALSE(Scan(std::string(1 << 20, '\x0b') + std::string(1 << 20, '\x0c')).ok);
@@ -249,7 +249,7 @@ TEST(ScannerTest, AgreesWithTheParserOnAllShortMessages) {
       ExpectAsParsed({static_cast<char>(a), static_cast<char>(b)});
     }
   }
-  // Up to 5 bytes of those that mean most.
+  // Up to 5 bytes, from those with the most meanings.
   constexpr unsigned char kBytes[] = {0x00, 0x01, 0x02, 0x08, 0x0a, 0x0b, 0x0c, 0x0d, 0x13, 0x80};
   for (size_t i = 0; i < 100'000; ++i) {
     std::string message;

@@ -1,4 +1,4 @@
-// Requests whose tensors are somewhere else.
+// Requests whose tensors are in shared memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace quantd::wire {
 namespace {
 
-// Without a view of the message: what it names must not need it.
+// Without a view of the message: names must be copies.
 absl::StatusOr<Request> Decode(const v1::QuantizeRequest& message) {
   return DecodeRequest(Method::kQuantize, ToBytes(message.SerializeAsString()));
 }

@@ -1,5 +1,5 @@
-// A split request is the request: its skeleton, with the bytes put back, parses to the same
-// message.
+// A split request is the request: if the bytes are put back into its skeleton, it parses to the
+// same message.
 #include "server/wire/split.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ void PutBack(const RawData& raw, Message& request) {
   }
 }
 
-// The operation that the item asks for, or null.
+// The operation of the item, or null.
 Message* OperationOf(v1::StreamRequest& item, Method& method) {
   for (size_t i = 0; i < kUnaryOperations; ++i) {
     const auto* const field = v1::StreamRequest::descriptor()->FindFieldByNumber(
@@ -151,7 +151,7 @@ TEST(SplitRequestTest, LeavesTheBytesOfTensorsOut) {
   EXPECT_EQ(RestOf(Method::kQuantize, View(text)).bytes, text.size() - 5004);
 }
 
-// What a later version of the contract may have added, however large it is.
+// Fields that a later version of the contract may add, however large.
 TEST(SplitRequestTest, LeavesUnknownFieldsOut) {
   std::string tensor = MakeTensor(v1::DATA_TYPE_UINT8, {1}, "x").SerializeAsString();
   AppendBytesField(9, std::string(1000, 't'), tensor);
@@ -163,7 +163,7 @@ TEST(SplitRequestTest, LeavesUnknownFieldsOut) {
   EXPECT_EQ(ToString(split.raw[0][0]), "x");
 }
 
-// A field with the number of another request's tensor may hold anything.
+// A field with the number of another request's tensor may contain anything.
 TEST(SplitRequestTest, LooksIntoItsOwnTensorsOnly) {
   for (const auto& [method, number, is_tensor] :
        {std::tuple(Method::kQuantize, 3, true), std::tuple(Method::kQuantize, 15, false),
@@ -172,7 +172,7 @@ TEST(SplitRequestTest, LooksIntoItsOwnTensorsOnly) {
         std::tuple(Method::kQuantizeEmbeddings, 3, true),
         std::tuple(Method::kQuantizeEmbeddings, 15, false)}) {
     std::string text;
-    AppendBytesField(number, "\x0a\x05\x08", text);  // cut off, if it is a message
+    AppendBytesField(number, "\x0a\x05\x08", text);  // cut off, if parsed as a message
     EXPECT_EQ(SplitRequest(method, View(text)).ok, !is_tensor) << Name(method) << ", " << number;
   }
 }
@@ -192,7 +192,7 @@ TEST(SplitItemTest, KeepsTheTensorsOfOperationsApart) {
   EXPECT_EQ(RestOf(Method::kStream, View(text)).bytes, text.size() - 5004 - 7);
 }
 
-// Of what is not looked at, all counts.
+// All bytes beyond the fields that are looked at count.
 TEST(RestTest, LooksAtSoManyFields) {
   const std::string tensors = TwoTensors().SerializeAsString();
   const uint64_t bytes = RestOf(Method::kQuantize, View(tensors)).bytes;
@@ -223,8 +223,8 @@ TEST(RestTest, LooksAtSoManyFields) {
   EXPECT_EQ(few.parameters, "set");
 }
 
-// The parser counts the messages around a group, so the same group is good or bad by where it lies;
-// also one of a number that is left out.
+// The parser counts the messages around a group, so where the same group lies decides whether it is
+// valid; also a group with an unknown number.
 TEST(SplitDepthTest, GroupsAndMessagesShareTheDepth) {
   for (const char* const tags : {"\x0b\x0c", "\xa3\x06\xa4\x06"}) {  // numbers 1 and 100
     const std::string start(tags, strlen(tags) / 2);
@@ -245,7 +245,7 @@ TEST(SplitDepthTest, GroupsAndMessagesShareTheDepth) {
   }
 }
 
-// Of a tensor that comes in pieces the last raw_data counts, which may be an empty one.
+// If a tensor comes in pieces, the last raw_data counts, even if it is empty.
 TEST(SplitRequestTest, TheLastBytesCount) {
   v1::QuantizeRequest more;
   more.mutable_x()->set_raw_data("later");
@@ -260,7 +260,7 @@ TEST(SplitRequestTest, TheLastBytesCount) {
 
 // ---- PutParametersRequest, and the set in it ----
 
-// A request for a set: the name, and a set of random bytes or of one that makes sense.
+// A request to store a set: the name, and a set of random bytes or one that makes sense.
 std::string RandomPut(Random& random) {
   std::string message;
   do {
@@ -335,8 +335,8 @@ TEST(SplitPutTest, WhatIsNoTensorsBytesIsToldBefore) {
       MakeTensor(v1::DATA_TYPE_FLOAT, {10}, std::string(40, 'r'));
   text = put.SerializeAsString();
   EXPECT_EQ(RestOf(Method::kPutParameters, View(text)).bytes, text.size() - 40);
-  // Fields that this version does not know are left out, in the message and in the set; a name that
-  // looks like a set is a name.
+  // Unknown fields are left out, in the message and in the set; a name that looks like a set is
+  // still a name.
   std::string other, set;
   AppendBytesField(3, TwoTensors().SerializeAsString(), set);
   AppendBytesField(2, set, other);
@@ -352,7 +352,7 @@ TEST(SplitPutTest, WhatIsNoTensorsBytesIsToldBefore) {
 }
 
 TEST(SplitDepthTest, GroupsInAPutToo) {
-  // Groups in the message, in its set, in a request of either kind, in a tensor of that.
+  // Groups in the message, in its set, in a request of either kind, in a tensor of that request.
   const std::vector<std::vector<uint32_t>> places = {{}, {2}, {1, 2}, {2, 2}, {1, 1, 2}, {3, 2, 2}};
   for (const std::vector<uint32_t>& around : places) {
     for (size_t depth = 95; depth <= 102; ++depth) {

@@ -16,8 +16,8 @@
 namespace quantd::wire {
 namespace {
 
-// google.rpc, written down here from its published definition, to read the details as any client
-// does. In a pool of its own.
+// google.rpc, written here from its published definition, to read the details as any client does.
+// In a pool of its own.
 constexpr char kProto[] = R"(
 syntax = "proto3";
 package google.rpc;
@@ -132,8 +132,8 @@ TEST(StatusDetailsTest, TextIsShortAndValid) {
   EXPECT_EQ(TextOf(absl::InvalidArgumentError(std::string(9, '\x80'))).message, "?????????");
 }
 
-// Of any text the longest prefix that fits, with a ? for each byte that is no character's, and cut
-// between two characters.
+// The longest prefix of a text that fits, with a ? for each byte that belongs to no character, and
+// cut between two characters.
 TEST(StatusDetailsTest, AnyTextIsCutWhereACharacterEnds) {
   const std::string pieces[] = {"a",    "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
                                 "\xff", "\xe2\x82"};

@@ -1,5 +1,5 @@
-// Stored sets: what a set says on its way in, and that a request which names one means what it
-// would with the set's fields written into it.
+// Stored sets: the errors of incoming sets, and that a request which names a set means the same as
+// one that contains the set's fields.
 #include "server/wire/stored_set.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ void Clear(Message& message, const FieldDescriptor& field) {
   if (own != nullptr) message.GetReflection()->ClearField(&message, own);
 }
 
-// Not in x, nor in what says how the response comes.
+// Not in x, nor in the fields about the form of the response.
 bool MayBeStored(Method method, const FieldDescriptor& field) {
   const absl::string_view name = field.name();
   if (method == Method::kDequantize) {
@@ -64,7 +64,7 @@ std::shared_ptr<const StoredSet> Store(const v1::ParameterSet& set) {
   return stored;
 }
 
-// The set that holds these fields of a request.
+// The set with these fields of a request.
 v1::ParameterSet SetOf(Method method, const Message& fields) {
   v1::ParameterSet set;
   if (method == Method::kQuantizeEmbeddings) {
@@ -93,7 +93,7 @@ void TestCompleted(Method method) {
     const auto full = RandomFull<Message>(method, random);
     Message request = full;
     Message fields = full;
-    const FieldDescriptor* both = nullptr;  // one in a few has a field in both
+    const FieldDescriptor* both = nullptr;  // sometimes one field is in both
     for (const FieldDescriptor* field : FieldsOf(full)) {
       if (!MayBeStored(method, *field) || OneIn(random, 3)) {
         Clear(fields, *field);
@@ -105,7 +105,7 @@ void TestCompleted(Method method) {
     }
     request.set_parameters("layer");
     v1::ParameterSet set = SetOf(method, fields);
-    // Dequantize has no use for these.
+    // Dequantize does not use these.
     if (method == Method::kDequantize) {
       set.mutable_quantize()->set_precision(v1::DATA_TYPE_FLOAT16);
       set.mutable_quantize()->set_output_type(v1::DATA_TYPE_INT8);
@@ -151,14 +151,14 @@ TEST(StoredSetTest, CompletesQuantizeEmbeddings) {
 }
 
 std::string Naming(Method method) {
-  v1::QuantizeRequest request;  // the field has one number in all of them
+  v1::QuantizeRequest request;  // the field's number is the same in all
   request.mutable_x()->set_data_type(v1::DATA_TYPE_FLOAT);
   request.set_parameters("layer");
   EXPECT_NE(method, Method::kDynamicQuantize);
   return request.SerializeAsString();
 }
 
-// What a message, or the operation of an item, names.
+// The reference of a message, or of an item's operation.
 std::string ParametersOf(const Message& message) {
   const auto* const reflection = message.GetReflection();
   if (const auto* const field = message.GetDescriptor()->FindFieldByName("parameters")) {
@@ -198,7 +198,7 @@ TEST(StoredSetTest, WithoutASetARequestThatNamesOneIsRefused) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_EQ(ErrorField(status), "parameters");
   }
-  // A set that nobody asked for is none of the request's.
+  // A set that the request does not name has no effect.
   v1::ParameterSet set;
   set.mutable_quantize();
   const std::shared_ptr<const StoredSet> stored = Store(set);
@@ -214,7 +214,7 @@ TEST(StoredSetTest, WithoutASetARequestThatNamesOneIsRefused) {
   EXPECT_EQ(request->stored_set, nullptr);
 }
 
-// What is found before the message is parsed is what the parser finds, and the item's id with it.
+// The reference that is found before parsing is the one that the parser finds; so is the item's id.
 TEST(StoredSetTest, TheReferenceIsTheParsersWhateverTheMessage) {
   for (const Method subject : kSubjects) {
     int named = 0;
@@ -244,7 +244,7 @@ TEST(StoredSetTest, TheReferenceIsTheParsersWhateverTheMessage) {
   }
 }
 
-// ---- sets on their way in ----
+// ---- incoming sets ----
 
 absl::StatusOr<Request> ConvertSet(const v1::ParameterSet& set, const std::string& bytes) {
   const Split split = SplitSet(View(bytes));
@@ -254,7 +254,7 @@ absl::StatusOr<Request> ConvertSet(const v1::ParameterSet& set, const std::strin
   return Convert(skeleton, split.raw[OperationIndex(kind)]);
 }
 
-// What is converted is the request, but for x; what is wrong with a field is wrong in a set, too.
+// A set converts to the request without x, and an error of a field is an error in a set as well.
 template <typename Message>
 void TestConverted(Method method, const std::string& kind) {
   const uint64_t seed = TestSeed(20261124);

@@ -1,4 +1,4 @@
-// What is valid UTF-8, against what protobuf takes as a string.
+// What is valid UTF-8, compared with the strings that protobuf accepts.
 #include "quantd/utf8.h"
 
 #include <google/protobuf/stubs/logging.h>
@@ -18,8 +18,8 @@ bool ProtobufTakes(const std::string& text) {
   return v1::SharedMemoryReference().ParseFromString(message);
 }
 
-// The first and the last byte of every range that the rules name, and their neighbours, as the
-// first and the second byte of a character, with what may follow these and what may not.
+// The first and the last byte of every range in the rules, and their neighbours, as the first and
+// the second byte of a character, followed by bytes that are valid there and bytes that are not.
 TEST(Utf8Test, IsWhatProtobufTakes) {
   const google::protobuf::LogSilencer silencer;
   const std::string bytes =
@@ -44,7 +44,7 @@ TEST(Utf8Test, IsWhatProtobufTakes) {
   EXPECT_EQ(ValidUtf8Prefix(""), 0U);
 }
 
-// Every character there is, and nothing that is almost one.
+// Every character, and everything that is almost one.
 TEST(Utf8Test, EveryCharacter) {
   for (uint32_t point = 0; point < 0x120000; ++point) {
     std::string text;

@@ -23,18 +23,18 @@ inline bool OneIn(Random& random, uint64_t n) { return Below(random, n) == 0; }
 // QUANTD_TEST_SEED, or `otherwise`; printed, so that a failure can be repeated.
 uint64_t TestSeed(uint64_t otherwise);
 
-// The bytes in an allocation that ends where they end, so that a sanitizer sees whoever reads on.
+// The bytes in an allocation that ends where they end, so that a sanitizer sees reads beyond them.
 std::vector<uint8_t> ToBytes(const std::string& bytes);
-// The same bytes, where they are.
+// The same bytes, as a view of the string.
 BytesView View(const std::string& bytes);
 
 std::string ToString(BytesView bytes);
 std::string ToString(const memory::Piece& piece);
 
-// "0a1f...": what a failure shows of a message.
+// "0a1f...", to show a message in a failure.
 std::string Hex(const std::string& bytes);
 
-// As the bytes of elements.
+// The bytes of the elements.
 template <typename T>
 std::string Bytes(const std::vector<T>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
@@ -42,7 +42,7 @@ std::string Bytes(const std::vector<T>& values) {
 
 v1::Tensor MakeTensor(v1::DataType type, const std::vector<int64_t>& shape, std::string raw_data);
 
-// The request of an operation as the item of a stream. REQUIRES: `request` is one of the method's.
+// The request of an operation as an item of a stream. REQUIRES: `request` is one of the method's.
 v1::StreamRequest MakeItem(uint64_t id, Method method, const std::string& request);
 
 }  // namespace quantd::wire

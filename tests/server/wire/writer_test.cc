@@ -1,4 +1,4 @@
-// Fields as they are written against protobuf's own writer.
+// Fields that we write, compared with protobuf's own writer.
 #include "server/wire/writer.h"
 
 #include <google/protobuf/io/coded_stream.h>

@@ -140,7 +140,7 @@ async fn info() {
     assert!(!info.version.is_empty() && info.max_message_bytes > 0, "{info:?}");
 }
 
-/// 8 MiB of FLOAT, and as much back: tonic's own limit is 4.
+/// 8 MiB of FLOAT in each direction: tonic's own limit is 4.
 #[tokio::test]
 async fn large_messages() {
     let client = shared().await;
@@ -156,7 +156,7 @@ async fn large_messages() {
     assert!(back.y.unwrap().to_vec::<f32>().unwrap() == x, "other values came back");
 }
 
-/// Items of very different sizes, a bad one among them; the answers are told by their ids alone.
+/// Items of very different sizes, and a bad one; only their ids tell which answer belongs to which.
 #[tokio::test]
 async fn stream() {
     const ITEMS: u64 = 500;
@@ -207,7 +207,7 @@ async fn deadlines_and_cancelled_calls() {
     let x = zeros(4 << 20);
     let hasty = client.with_timeout(Duration::from_micros(1));
     failure(hasty.dynamic_quantize(dynamic(x.clone())).await, Code::DeadlineExceeded);
-    // Dropped, at once and after a while: no harm to what comes after them.
+    // Dropped at once or after a while: later calls are not affected.
     for wait in [0, 1, 5] {
         let calls: Vec<_> = (0..20)
             .map(|_| {
@@ -221,7 +221,7 @@ async fn deadlines_and_cancelled_calls() {
         }
         for call in calls {
             match call.await {
-                Ok(answer) => drop(answer.unwrap()), // it was over first
+                Ok(answer) => drop(answer.unwrap()), // it ended before
                 Err(stopped) => assert!(stopped.is_cancelled()),
             }
         }
@@ -240,7 +240,7 @@ async fn a_name_of_several_servers() {
     assert_eq!(unknown.err().unwrap().code, Code::Unavailable);
 }
 
-/// tonic says that it accepts gzip only when it is told so, and what it does not accept is not sent to it.
+/// tonic accepts gzip only if told to, and the server sends nothing that a client does not accept.
 #[tokio::test]
 async fn a_server_that_compresses_answers_sends_plain_ones() {
     let x = Some(Tensor::from_slice(&[7u8; 100_000], &[100_000]));

@@ -63,7 +63,7 @@ async fn server_gone_while_calls_are_in_flight() {
     failure(end.map_err(Error::from), Code::Unavailable);
 }
 
-/// A client whose server was replaced needs no other client.
+/// A client whose server was replaced still works.
 #[tokio::test]
 async fn another_server_at_the_address() {
     let mut first = Server::start(&[]);
@@ -78,7 +78,7 @@ async fn another_server_at_the_address() {
     }
 }
 
-/// A server that is full says when to come back. The stub does not wait so long, so that it shows; the client does.
+/// A full server says when to try again. The stub does not wait that long, so that the test sees it; the client does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn full_server() {
     let server = Server::start(&["--max_inflight_requests=1", "--max_queued_requests=1"]);
@@ -90,7 +90,7 @@ async fn full_server() {
             let (mut stub, refused, request) = (client.stub(), refused.clone(), request.clone());
             tokio::spawn(async move {
                 loop {
-                    // A slow machine has other reasons for an end; they say so.
+                    // On a slow machine the stream may end for other reasons; the errors say so.
                     match stub.dynamic_quantize(request.clone()).await.map_err(Error::from) {
                         Err(error) if error.code == Code::Unavailable && !error.reason.is_empty() => {
                             let _ = refused.send(error).await;

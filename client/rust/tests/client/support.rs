@@ -14,7 +14,7 @@ pub fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run ./tests/run.sh clients"))
 }
 
-/// A call that hangs fails; no machine is so slow.
+/// A call that hangs fails; no machine is this slow.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A client of the server that the suite has started.

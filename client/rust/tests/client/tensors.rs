@@ -66,7 +66,7 @@ fn codes() {
         assert!(Tensor::from_codes(data_type, &[64], &[]).unwrap_err().message.contains("holds 0 to 63"));
         assert!(Tensor::from_bytes(data_type, vec![0; 5], &[7]).to_vec::<u8>().is_err());
     }
-    // What the unused bits hold does not matter.
+    // The unused bits may contain anything.
     assert_eq!(Tensor::from_bytes(DataType::Float6e3m2, vec![0xff], &[1]).to_vec::<u8>().unwrap(), [63]);
     assert_eq!(Tensor::from_bytes(DataType::Uint4, vec![0xf3], &[1]).to_vec::<u8>().unwrap(), [3]);
     let message = Tensor::from_codes(DataType::Float4e2m1, &[1, 16], &[2]).unwrap_err().message;

@@ -65,7 +65,7 @@ async fn files_that_are_wrong() {
     assert!(far.message.contains("TLS"), "{far}");
 }
 
-/// A token that is replaced is used from the next call on.
+/// After a replacement, the next call uses the new token.
 #[tokio::test]
 async fn token_that_changes() {
     let path = std::env::temp_dir().join(format!("quantd-rust-{}.token", std::process::id()));
@@ -75,7 +75,7 @@ async fn token_that_changes() {
     failure(client.server_info().await, Code::Unauthenticated);
     std::fs::copy(file("token").unwrap(), &path).unwrap();
     client.server_info().await.unwrap();
-    // A file that is missing leaves the token that was read last.
+    // If the file is missing, the last token is used.
     std::fs::remove_file(&path).unwrap();
     client.server_info().await.unwrap();
 }

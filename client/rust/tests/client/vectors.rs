@@ -56,13 +56,13 @@ async fn bytes_are_quantctls() {
         repacked(answer.y.as_ref().unwrap(), &at);
         let back = client.dequantize(DequantizeRequest { x: answer.y, scale, zero_point, axis, ..Default::default() }).await;
         assert_eq!(data(&back.unwrap_or_else(|error| panic!("{at}: {error}")).y), bytes(column[8]), "{at}, back");
-        // The same numbers through slices.
+        // The same numbers as slices.
         let floats: Vec<f32> = x.as_ref().unwrap().to_vec().unwrap();
         assert_eq!(Some(Tensor::from_f32s(&floats, &numbers(column[1]))), x);
     }
 }
 
-/// A packed tensor, unpacked and packed again, is what it was.
+/// A packed tensor is the same after unpacking and packing.
 fn repacked(y: &Tensor, at: &str) {
     let again = match y.data_type() {
         DataType::Int4 => Tensor::from_i4s(&y.to_vec::<i8>().unwrap(), &y.shape),

@@ -35,7 +35,7 @@
 {{- include "quantd.resourceEnv" . }}
 {{- $_ := set $env "OTEL_RESOURCE_ATTRIBUTES" (include "quantd.resourceAttributes" .) }}
 {{- end }}
-{{- /* A variable of extraEnv stands in place of the chart's own. */}}
+{{- /* A variable of extraEnv replaces the chart's own. */}}
 {{- range $v.extraEnv }}
 {{- $_ := unset $env .name }}
 {{- end }}
@@ -48,7 +48,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* Whether spans may be exported: what extraEnvFrom brings is not known here. */}}
+{{- /* Whether spans may be exported: the contents of extraEnvFrom are not known here. */}}
 {{- define "quantd.traced" -}}
 {{- if or (include "quantd.tracesPort" .) .Values.extraEnvFrom }}yes{{ end }}
 {{- end }}
@@ -60,7 +60,7 @@
 {{- range $name := list "QUANTD_OTLP_ENDPOINT" "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" "OTEL_EXPORTER_OTLP_ENDPOINT" }}
 {{- range $.Values.extraEnv }}
 {{- if and (eq .name $name) (not $endpoint) }}
-{{- /* A reference to a secret or a ConfigMap says no port: OTLP's. */}}
+{{- /* The port in a secret or a ConfigMap is not known here: assume OTLP's. */}}
 {{- $endpoint = .value | default "http://collector:4318" }}
 {{- $http = ternary "4318" "80" (hasPrefix "QUANTD" $name) }}
 {{- end }}
@@ -72,7 +72,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* What spans say of the pod: by the downward API, before the variable that refers to it. */}}
+{{- /* The attributes of the pod in spans: from the downward API, before the variable that refers to them. */}}
 {{- define "quantd.resourceEnv" -}}
 {{- $theirs := list }}
 {{- range .root.Values.extraEnv }}
@@ -148,7 +148,7 @@
     medium: Memory
     sizeLimit: {{ $v.sharedMemory.sizeLimit }}
 {{- end }}
-{{- /* Whole folders, not single files: only those follow a secret that changes. */}}
+{{- /* Whole folders, not single files: only folders are updated when a secret changes. */}}
 {{- if $v.tls.secretName }}
 - name: quantd-tls
   secret:
@@ -199,7 +199,7 @@ name: quantd
 image: {{ include "quantd.image" .root }}
 imagePullPolicy: {{ $v.image.pullPolicy }}
 {{- if .sidecar }}
-# Started before the application, and ended after it.
+# It starts before the application, and ends after it.
 restartPolicy: Always
 {{- end }}
 env:
@@ -215,7 +215,7 @@ ports:
   {{- end }}
   - name: {{ ternary "quantd-http" "http" .sidecar }}
     containerPort: {{ $v.ports.http }}
-# Until it has started, nothing else is probed: a slow node must not get it killed.
+# Until this succeeds, no other probe runs, so that a slow start does not get it killed.
 startupProbe:
   {{- if .sidecar }}
   exec:
@@ -227,7 +227,7 @@ startupProbe:
     port: {{ $v.ports.grpc }}
   {{- end }}
   {{- toYaml $v.probes.startup | nindent 2 }}
-# Ready ends with the first second of a drain, live only when the process no longer answers.
+# Not ready from the first second of a drain; not live only when the process no longer answers.
 readinessProbe:
   {{- include "quantd.httpProbe" (merge (dict "path" "/readyz") .) | nindent 2 }}
   {{- toYaml $v.probes.readiness | nindent 2 }}
@@ -240,7 +240,7 @@ lifecycle:
 {{- end }}
 resources:
   {{- toYaml $v.resources | nindent 2 }}
-{{- /* Not of init containers: many clusters refuse it there. */}}
+{{- /* Not for init containers: many clusters refuse it there. */}}
 {{- if and $v.resizePolicy (not .sidecar) }}
 resizePolicy:
   {{- toYaml $v.resizePolicy | nindent 2 }}

@@ -1,5 +1,5 @@
-{{- /* Puts into .Values what is missing there and values.yaml has. `helm upgrade --reuse-values` renders a new chart with the values of
-the old one, which lack what is new. What a user may empty key by key (security contexts, resources) is filled as a whole only. */}}
+{{- /* Adds to .Values the defaults of values.yaml that are missing there. `helm upgrade --reuse-values` renders a new chart with the values of
+the old one, which lack new keys. Values that a user may empty key by key (security contexts, resources) are added only as a whole. */}}
 {{- define "quantd.values" -}}
 {{- include "quantd.fill" (dict "into" .Values "from" (.Files.Get "files/values.yaml" | fromYaml)) }}
 {{- if and .Values.certificate.enabled (not .Values.tls.secretName) }}

@@ -1,4 +1,4 @@
-// The steps of README.md with gRPC's library for Go: steps PORT CA|- CASE. Ends with a line when one is not so.
+// The cases of README.md with gRPC's library for Go: steps PORT CA|- CASE. Prints a line and fails if something is wrong.
 package main
 
 import (
@@ -98,7 +98,7 @@ func main() {
 		watchUntil(ctx, connection, cancel, codes.Canceled)
 		checkHealth(connection)
 	case "unicode_status":
-		// A FLOAT of 4 bytes.
+		// A FLOAT tensor of 4 bytes.
 		place := append(field(1, []byte(name)), 0x18, 4)
 		request := field(1, append([]byte{8, 1}, field(6, place)...))
 		_, err := call(connection, "/quantd.v1.QuantizationService/DynamicQuantize", request)
@@ -114,7 +114,7 @@ func main() {
 			one.Close()
 		}
 	case "concurrent_large_unary":
-		// Of the interop server: 271,828 bytes are answered with 314,159.
+		// For the interop server: 271,828 bytes get 314,159 in return.
 		request := append([]byte("\x10\xaf\x96\x13\x1a\xd8\xcb\x10\x12\xd4\xcb\x10"), bytes.Repeat([]byte{0}, 271828)...)
 		var all sync.WaitGroup
 		for i := 0; i < 1000; i++ {

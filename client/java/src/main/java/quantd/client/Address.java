@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Addresses: what a user writes, as a target that gRPC takes. */
+/** Converts addresses as users write them to gRPC targets. */
 final class Address {
   private static final int DEFAULT_PORT = 50051;
   private static final List<String> AS_THEY_ARE = List.of("unix:", "xds:", "passthrough:");
@@ -16,7 +16,7 @@ final class Address {
 
   private Address() {}
 
-  /** The target of an address, or of QUANTD_ADDRESS, else of 127.0.0.1:50051. A host without a port gets 50051. */
+  /** The target of an address; without one, of QUANTD_ADDRESS or else 127.0.0.1:50051. The default port is 50051. */
   static String target(String given) {
     String address = given != null ? given : Environment.get("QUANTD_ADDRESS");
     if (address == null || (given == null && address.isEmpty())) {
@@ -40,7 +40,7 @@ final class Address {
     return trimmed.contains("://") ? trimmed : "dns:///" + encoded(withPort(trimmed));
   }
 
-  /** gRPC for Java wants a URI, in whose path brackets may not stand. */
+  /** gRPC for Java needs a URI, whose path may not contain brackets. */
   private static String encoded(String host) {
     return host.replace("[", "%5B").replace("]", "%5D");
   }
@@ -60,7 +60,7 @@ final class Address {
       return parts.group(1) + ":" + port(host, parts.group(2));
     }
     int colon = host.indexOf(':');
-    if (colon != host.lastIndexOf(':')) { // more colons than a port needs: IPv6 without brackets
+    if (colon != host.lastIndexOf(':')) { // more than one colon: IPv6 without brackets
       return "[" + host + "]:" + DEFAULT_PORT;
     }
     String name = colon < 0 ? host : host.substring(0, colon);
@@ -70,7 +70,7 @@ final class Address {
     return name + ":" + port(host, colon < 0 ? null : host.substring(colon + 1));
   }
 
-  /** A port that exists: to gRPC another one is a part of the name, which it looks up until the deadline. */
+  /** A port that can exist: any other would be part of the name to gRPC, which would look it up until the deadline. */
   private static String port(String host, String given) {
     if (given == null || given.isEmpty()) {
       return String.valueOf(DEFAULT_PORT);

@@ -10,8 +10,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * What {@link Quantd#connect} can be told. What is not set is taken from the environment variable that is named, else it has the
- * default that is named. Not thread safe.
+ * Options of {@link Quantd#connect}. Each one that is not set comes from the environment variable named with it, or else has the
+ * default named with it. Not thread safe.
  */
 public final class ConnectOptions {
   private String tlsCa;
@@ -29,7 +29,7 @@ public final class ConnectOptions {
     return this;
   }
 
-  /** PEM files of this client's certificate and its key, where the server wants one. QUANTD_TLS_CERT and QUANTD_TLS_KEY. */
+  /** PEM files of this client's certificate and its key, if the server requires one. QUANTD_TLS_CERT and QUANTD_TLS_KEY. */
   public ConnectOptions tlsCert(Path cert, Path key) {
     tlsCert = cert.toString();
     tlsKey = key.toString();
@@ -37,7 +37,7 @@ public final class ConnectOptions {
   }
 
   /**
-   * File with the token that the server wants (its --auth_token_file): the first line that is neither blank nor a comment (#), read
+   * File with the token that the server requires (its --auth_token_file): the first line that is neither blank nor a comment (#), read
    * again when it may have changed. Without TLS it is sent over loopback and Unix sockets only. QUANTD_AUTH_TOKEN_FILE.
    */
   public ConnectOptions authTokenFile(Path file) {
@@ -45,7 +45,7 @@ public final class ConnectOptions {
     return this;
   }
 
-  /** Send the token over a network without TLS all the same, for a proxy that adds TLS, say. */
+  /** Send the token over a network even without TLS, for example if a proxy adds TLS. */
   public ConnectOptions allowInsecureToken() {
     allowInsecureToken = true;
     return this;
@@ -57,13 +57,13 @@ public final class ConnectOptions {
     return this;
   }
 
-  /** Service config, as JSON, in place of deploy/service_config.json: round robin, five tries of what is UNAVAILABLE. */
+  /** Service config, as JSON, in place of deploy/service_config.json: round robin, five attempts of calls that fail with UNAVAILABLE. */
   public ConnectOptions serviceConfig(String json) {
     serviceConfig = json;
     return this;
   }
 
-  /** Largest answer in bytes. As large as the server sends. */
+  /** The largest answer in bytes. By default, as large as the server sends. */
   public ConnectOptions maxReceiveBytes(int bytes) {
     if (bytes < 0) {
       throw new IllegalArgumentException("maxReceiveBytes is " + bytes + ", must be 0 or more");

@@ -4,12 +4,12 @@ import java.nio.ByteBuffer;
 import quantd.v1.DataType;
 
 /**
- * What the elements of a data type are. Element i of a tensor is in the bits {@code bits * i} to {@code bits * (i + 1) - 1} of its
+ * Describes the elements of a data type. Element i of a tensor is in the bits {@code bits * i} to {@code bits * (i + 1) - 1} of its
  * bytes, read as one little-endian bit string, whether bits is a multiple of 8, a divisor of it or, as 6 is, neither. Sizes,
  * ranges, packing and unpacking follow from this description alone.
  */
 record ElementType(int bits, boolean signed) {
-  /** The description of a type. It has no default, so that a type that is missing here is an error of the compiler. */
+  /** The description of a type. It has no default, so that a missing type is an error of the compiler. */
   static ElementType of(DataType type) {
     return switch (type) {
       case DATA_TYPE_FLOAT -> new ElementType(32, false);
@@ -30,7 +30,7 @@ record ElementType(int bits, boolean signed) {
     };
   }
 
-  /** The bytes of so many elements, of which the last one may have bits to spare. */
+  /** The number of bytes of this many elements; the last byte may have unused bits. */
   long bytes(long elements) {
     try {
       return Math.addExact(Math.multiplyExact(elements / 8, bits), (elements % 8 * bits + 7) / 8);
@@ -66,7 +66,7 @@ record ElementType(int bits, boolean signed) {
     for (int read = 0; read < shift + bits; read += 8) {
       code |= (bytes.get((int) (bit / 8) + read / 8) & 0xFFL) << read;
     }
-    // To the top of 32 bits and back, which repeats the sign or fills with 0.
+    // Shifting to the top of 32 bits and back repeats the sign or fills with 0.
     int up = 32 - bits;
     int value = (int) (code >>> shift) << up;
     return signed ? value >> up : value >>> up;

@@ -2,7 +2,7 @@ package quantd.client;
 
 import java.util.Map;
 
-/** The environment. Tests put another in its place, which a process cannot do with its own. */
+/** The environment. Tests replace it, because a process cannot change its own. */
 final class Environment {
   static Map<String, String> variables = System.getenv();
 

@@ -15,7 +15,7 @@ import quantd.v1.FieldViolation;
 import quantd.v1.ItemError;
 
 /**
- * What a failed call's status, or a failed item of a stream, says.
+ * The contents of a failed call's status, or of a failed item of a stream.
  *
  * @param code gRPC status code
  * @param message the server's text, which names the field and both numbers
@@ -25,7 +25,7 @@ import quantd.v1.ItemError;
  */
 public record Failure(
     Status.Code code, String message, List<FieldViolation> fieldViolations, String reason, Optional<Duration> retryAfter) {
-  /** Of what a call threw: a StatusException, a StatusRuntimeException, or an exception that one of these caused. */
+  /** Reads what a call threw: a StatusException, a StatusRuntimeException, or an exception that one of these caused. */
   public static Failure of(Throwable thrown) {
     Status status = Status.fromThrowable(thrown);
     List<FieldViolation> violations = new ArrayList<>();
@@ -49,13 +49,13 @@ public record Failure(
       // Details that do not parse must not hide the status itself.
     }
     String message = status.getDescription() != null ? status.getDescription() : "";
-    // A server or proxy that dropped the call, such as one that stops: nobody here cancelled it.
+    // A server or proxy that drops calls, for example when it stops: the user has not cancelled the call.
     boolean dropped = status.getCode() == Status.Code.CANCELLED && message.startsWith("RST_STREAM closed stream");
     return new Failure(
         dropped ? Status.Code.UNAVAILABLE : status.getCode(), message, List.copyOf(violations), reason, retryAfter);
   }
 
-  /** Of an item of a stream. */
+  /** Reads the error of an item of a stream. */
   public static Failure of(ItemError error) {
     return new Failure(Status.fromCodeValue(error.getCode()).getCode(), error.getMessage(), error.getFieldViolationsList(), "",
         Optional.empty());

@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 import quantd.v1.QuantizationServiceGrpc;
 
 /**
- * A connection to quantd, with what its clients need set: message limits, load balancing, retries, TLS, token. Thread safe;
+ * A connection to quantd, with the settings that its clients need: message limits, load balancing, retries, TLS, token. Thread safe;
  * one is enough for a process. Connects with the first call.
  *
  * <pre>{@code
@@ -19,8 +19,8 @@ import quantd.v1.QuantizationServiceGrpc;
  * }</pre>
  */
 public final class Quantd implements AutoCloseable {
-  // What gRPC keeps of a call's request until it is answered, so that it can be sent again. Its own 1 MiB would leave large
-  // requests, which an overloaded server refuses first, without a second try.
+  // How much of a call's request gRPC keeps until it is answered, so that it can be sent again. With its default, 1 MiB, large
+  // requests, which an overloaded server refuses first, would not be retried.
   private static final long RETRY_BYTES_A_CALL = 64L << 20;
 
   private static final long RETRY_BYTES = 256L << 20;
@@ -42,7 +42,7 @@ public final class Quantd implements AutoCloseable {
   }
 
   /**
-   * Connects to an address; to QUANTD_ADDRESS, else 127.0.0.1:50051, when it is null.
+   * Connects to an address; if it is null, to QUANTD_ADDRESS or else 127.0.0.1:50051.
    *
    * @throws IllegalArgumentException for an address or a file that cannot be used, which it names
    */
@@ -56,7 +56,7 @@ public final class Quantd implements AutoCloseable {
                                            .perRpcBufferLimit(RETRY_BYTES_A_CALL)
                                            .retryBufferSize(RETRY_BYTES);
     if (target.startsWith("unix:")) {
-      // gRPC for Java would send the socket's path, which HTTP/2 has no place for in an authority.
+      // gRPC for Java would send the socket's path, which HTTP/2 does not allow as an authority.
       builder.overrideAuthority("localhost");
     }
     String tokenFile = options.tokenFile();
@@ -70,7 +70,7 @@ public final class Quantd implements AutoCloseable {
     return new Quantd(builder.build());
   }
 
-  /** The generated stub whose calls return when the answer is there. */
+  /** The generated stub whose calls block until the answer has arrived. */
   public QuantizationServiceGrpc.QuantizationServiceBlockingStub blocking() {
     return QuantizationServiceGrpc.newBlockingStub(channel);
   }
@@ -90,7 +90,7 @@ public final class Quantd implements AutoCloseable {
     return channel;
   }
 
-  /** Ends the connection; calls that are not done within five seconds fail. */
+  /** Ends the connection; calls that do not finish within five seconds fail. */
   @Override
   public void close() {
     channel.shutdown();

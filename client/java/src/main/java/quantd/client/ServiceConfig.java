@@ -7,11 +7,11 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
-/** Service configs as gRPC wants them: maps, lists, strings and doubles. */
+/** Service configs in the form that gRPC needs: maps, lists, strings and doubles. */
 final class ServiceConfig {
   private ServiceConfig() {}
 
-  /** That of a text, or deploy/service_config.json, which the build puts beside this class, when it is null. */
+  /** Parses a text; if it is null, deploy/service_config.json, which the build copies beside this class. */
   @SuppressWarnings("unchecked") // keys of JSON objects are strings
   static Map<String, ?> parse(String json) {
     try {

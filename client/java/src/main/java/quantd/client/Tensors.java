@@ -16,7 +16,7 @@ import quantd.v1.Tensor;
 public final class Tensors {
   private Tensors() {}
 
-  /** A FLOAT tensor of an array: one copy, which turns the bytes round where that is needed. */
+  /** A FLOAT tensor of an array: one copy, with the bytes in the wire's order. */
   public static Tensor fromFloats(float[] values, long... shape) {
     return fromFloats(FloatBuffer.wrap(values), shape);
   }
@@ -30,9 +30,9 @@ public final class Tensors {
   }
 
   /**
-   * A tensor of a buffer's remaining bytes, which must be as the wire wants them (see {@link DataType}). Nothing is copied: the
-   * buffer must not change before the call is over, nor while it may be tried again. The buffer's own byte order has no meaning
-   * here: floats in a big endian one go through {@code fromFloats(buffer.asFloatBuffer(), shape)}.
+   * A tensor of a buffer's remaining bytes, which must have the wire's form (see {@link DataType}). Nothing is copied: the
+   * buffer must not change until the call is over, including its retries. The buffer's own byte order is not used: for floats in
+   * a big endian one, use {@code fromFloats(buffer.asFloatBuffer(), shape)}.
    */
   public static Tensor fromBytes(DataType type, ByteBuffer bytes, long... shape) {
     long expected = ElementType.of(type).bytes(elements(shape));
@@ -43,14 +43,14 @@ public final class Tensors {
     return of(type, bytes, shape);
   }
 
-  /** As the other one, of an array. */
+  /** The same for an array. */
   public static Tensor fromBytes(DataType type, byte[] bytes, long... shape) {
     return fromBytes(type, ByteBuffer.wrap(bytes), shape);
   }
 
   /**
    * A tensor of integers, or of a floating-point type's codes: one per element, packed here if the type is narrower than a byte.
-   * For zero points, and whatever is not large. Not for FLOAT, whose values {@link #fromFloats} takes.
+   * For zero points and other small tensors. Not for FLOAT: use {@link #fromFloats}.
    */
   public static Tensor fromInts(DataType type, int[] values, long... shape) {
     ElementType element = ElementType.of(type);
@@ -87,7 +87,7 @@ public final class Tensors {
 
   /** The bytes of a tensor without a copy, read only, little endian; the received message's memory. */
   public static ByteBuffer toBuffer(Tensor tensor) {
-    // A slice, since the bytes of a part of an array do not begin at index 0.
+    // A slice, because the bytes of a part of an array do not begin at index 0.
     return raw(tensor).asReadOnlyByteBuffer().slice().order(ByteOrder.LITTLE_ENDIAN);
   }
 

@@ -14,7 +14,7 @@ import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Adds the token that a server with --auth_token_file wants; reads its file again when that may have been changed. */
+/** Adds the token that a server with --auth_token_file requires; reads its file again when it may have changed. */
 final class TokenInterceptor implements ClientInterceptor {
   private static final Metadata.Key<String> AUTHORIZATION = Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
   private static final long READ_AGAIN_NANOS = TimeUnit.SECONDS.toNanos(1);
@@ -50,12 +50,12 @@ final class TokenInterceptor implements ClientInterceptor {
   private String current() {
     long now = System.nanoTime();
     long before = readAt.get();
-    // One of the threads reads.
+    // Only one thread reads.
     if (now - before > READ_AGAIN_NANOS && readAt.compareAndSet(before, now)) {
       try {
         token = read(path);
       } catch (IllegalArgumentException e) {
-        // A file that is being replaced: the token that we have may still do.
+        // The file may be being replaced: the present token may still be valid.
       }
     }
     return token;

@@ -49,7 +49,7 @@ import quantd.v1.GetServerInfoRequest;
 import quantd.v1.GetServerInfoResponse;
 import quantd.v1.QuantizationServiceGrpc.QuantizationServiceImplBase;
 
-/** How a client is set up: addresses, TLS, tokens, retries, against servers of gRPC's own that do what quantd would not. */
+/** How a client is set up: addresses, TLS, tokens, retries, against gRPC servers that do what quantd would not. */
 @Timeout(300)
 class ConnectTest {
   private static final GetServerInfoRequest INFO = GetServerInfoRequest.getDefaultInstance();
@@ -69,7 +69,7 @@ class ConnectTest {
     }
   }
 
-  /** Answers "test"; what is large only at every third try. */
+  /** Answers "test"; large requests only at every third attempt. */
   private static final class Service extends QuantizationServiceImplBase implements ServerInterceptor {
     final AtomicInteger tries = new AtomicInteger();
     final List<String> tokens = new CopyOnWriteArrayList<>();
@@ -258,7 +258,7 @@ class ConnectTest {
         }
       }
     } catch (IOException e) {
-      // The client has gone.
+      // The client has disconnected.
     }
   }
 
@@ -294,7 +294,7 @@ class ConnectTest {
     for (ConnectOptions wrong : List.of(other, tlsOnly.get())) {
       unavailable(() -> version(address, wrong.authTokenFile(at.resolve("token"))));
     }
-    // Of plain text the server may say why it is refused; gRPC makes other codes of that.
+    // Over plain text the server can say why it refuses a client; gRPC changes the code.
     Executable plain = () -> version(address, new ConnectOptions().serviceConfig("{}").authTokenFile(at.resolve("token")));
     Status.Code code = Failure.of(assertThrows(StatusRuntimeException.class, plain)).code();
     assertTrue(List.of(Status.Code.UNAVAILABLE, Status.Code.PERMISSION_DENIED, Status.Code.INTERNAL).contains(code), code.name());

@@ -221,7 +221,7 @@ class QuantdTest {
     TestServer.until("end of all calls", () -> server.metric("quantd_inflight_requests") == 0);
   }
 
-  /** Sends `count` items, as fast as the server takes them; answers by id. */
+  /** Sends `count` items as fast as the server reads them; returns the answers by id. */
   private static final class Items implements ClientResponseObserver<StreamRequest, StreamResponse> {
     final Map<Long, StreamResponse> answers = new ConcurrentHashMap<>();
     final CompletableFuture<Void> end = new CompletableFuture<>();

@@ -80,12 +80,12 @@ class TensorsTest {
       }
       assertArrayEquals(each.values, Tensors.toInts(tensor), each.type.name());
     }
-    // What the unused bits hold does not matter.
+    // The unused bits may contain anything.
     assertArrayEquals(new int[] {63}, Tensors.toInts(Tensors.fromBytes(DataType.DATA_TYPE_FLOAT6E3M2, new byte[] {-1}, 1)));
     assertArrayEquals(new int[] {3}, Tensors.toInts(Tensors.fromBytes(DataType.DATA_TYPE_UINT4, new byte[] {(byte) 0xf3}, 1)));
   }
 
-  /** Of every type of the contract: its sizes and ranges, and that an element does not touch its neighbours. */
+  /** For every type of the contract: its sizes and ranges, and that an element does not change its neighbours. */
   @Test
   void everyDataTypeIsDescribed() {
     for (DataType type : DataType.values()) {
@@ -109,7 +109,7 @@ class TensorsTest {
     }
   }
 
-  /** The place of an element beyond 2^31 bits, which an int cannot count. */
+  /** The position of an element beyond 2^31 bits, for which an int is too small. */
   @Test
   void elementsBeyondTwoToThe31BitsAreFound() {
     int count = (1 << 29) + 2;

@@ -14,7 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 
-/** A quantd of a test's own, on ports that it picks itself. */
+/** A quantd for one test, on ports that it picks itself. */
 final class TestServer implements AutoCloseable {
   private static final long DEADLINE_MILLIS = 60_000;
 
@@ -69,7 +69,7 @@ final class TestServer implements AutoCloseable {
     process.destroyForcibly();
   }
 
-  /** Ends it as an operator would, and gives its exit code. */
+  /** Ends it as an operator would, and returns its exit code. */
   int stop() throws InterruptedException {
     process.destroy();
     return process.waitFor();

@@ -19,7 +19,7 @@ import quantd.v1.DynamicQuantizeResponse;
 import quantd.v1.QuantizeRequest;
 import quantd.v1.Tensor;
 
-/** Byte for byte what quantctl computes in its own process: tests/languages/vectors.py makes the file. */
+/** The same bytes as quantctl computes in its own process: tests/languages/vectors.py makes the file. */
 class VectorsTest {
   private static byte[] bytes(String hex) {
     return hex.equals("-") ? null : HexFormat.of().parseHex(hex);
@@ -69,7 +69,7 @@ class VectorsTest {
         assertEquals(answer.getY(), quantd.blocking().quantize(quantize.build()).getY(), name);
         Tensor back = quantd.blocking().dequantize(dequantize.build()).getY();
         assertEquals(ByteString.copyFrom(bytes(at[8])), back.getRawData(), name);
-        // And through arrays: unpacked and packed again.
+        // The same as arrays: unpacked and packed again.
         assertEquals(answer.getY(), Tensors.fromInts(type, Tensors.toInts(answer.getY()), shape(at[1])), name);
         assertEquals(back, Tensors.fromFloats(Tensors.toFloats(back), shape(at[1])), name);
       }
