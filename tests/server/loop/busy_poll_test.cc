@@ -2,6 +2,14 @@
 #include "server/loop/busy_poll.h"
 
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <future>
+#include <thread>
+
+#include "loop_testing.h"
 
 namespace quantd::loop {
 namespace {
@@ -50,6 +58,44 @@ TEST(BusyPoll, TwoOfThreeAreTooFew) {
 TEST(BusyPoll, NeverWithoutAMoment) {
   BusyPoll poll(microseconds(0));
   EXPECT_EQ(Polls(poll, 1000, true), 0);
+}
+
+// Tells of each number that is written to an eventfd.
+class Numbers final : public Watcher {
+ public:
+  ~Numbers() { close(fd_); }
+  int fd() const { return fd_; }
+  // Waits until it has been told.
+  void Write() {
+    std::promise<void> told;
+    told_ = &told;
+    const uint64_t number = 1;
+    EXPECT_EQ(write(fd_, &number, sizeof(number)), sizeof(number));
+    told.get_future().wait();
+  }
+
+ private:
+  void OnReady(uint32_t) override {
+    uint64_t number = 0;
+    EXPECT_EQ(read(fd_, &number, sizeof(number)), sizeof(number));
+    told_->set_value();
+  }
+  const int fd_ = eventfd(0, 0);
+  std::promise<void>* told_ = nullptr;
+};
+
+// A loop that would poll for an hour still runs what is posted, reads sockets and stops.
+TEST(BusyPoll, EndsWhenThereIsSomethingToDo) {
+  const auto loop = *Loop::Create(std::chrono::hours(1));
+  std::thread leader([&] { loop->Lead(); });
+  Numbers numbers;
+  RunOn(*loop, [&] { loop->Watch(numbers.fd(), EPOLLIN, numbers); });
+  for (int i = 0; i < 200; ++i) {
+    RunOn(*loop, [] {});
+    numbers.Write();
+  }
+  loop->Stop();
+  leader.join();
 }
 
 }  // namespace

@@ -383,28 +383,6 @@ TEST(Loop, WhatIsAtTheEndAgainWaitsForTheNextIteration) {
   EXPECT_EQ(rounds, 50);
 }
 
-// One whose polling would never end by itself notices what is posted, sockets, and its end.
-TEST(Loop, PollingEndsWithWhatIsThere) {
-  const auto loop = *Loop::Create(std::chrono::hours(1));
-  std::thread leader([&] { loop->Lead(); });
-  const Pipe pipe;
-  std::promise<void>* heard = nullptr;
-  FunctionWatcher watcher([&](uint32_t) {
-    pipe.Get();
-    heard->set_value();
-  });
-  RunOn(*loop, [&] { loop->Watch(pipe.out(), EPOLLIN, watcher); });
-  for (int i = 0; i < 200; ++i) {
-    RunOn(*loop, [] {});
-    std::promise<void> next;
-    heard = &next;
-    pipe.Put('x');
-    next.get_future().wait();
-  }
-  loop->Stop();
-  leader.join();
-}
-
 TEST(Loop, SaysWhenTheSystemHasNoDescriptors) {
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
