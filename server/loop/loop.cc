@@ -26,7 +26,7 @@ constexpr int kEventsAtOnce = 64;
 
 thread_local Loop* Loop::led_here = nullptr;
 
-absl::StatusOr<std::unique_ptr<Loop>> Loop::Create(std::chrono::microseconds busy_poll) {
+absl::StatusOr<std::unique_ptr<Loop>> Loop::Create(const BusyPoll::Limits& busy_poll) {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
   const int wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   // Edge-triggered: each write is reported once, and the counter need not be read.
@@ -142,7 +142,13 @@ bool Loop::Poll(int milliseconds) {
     waits_.store(true, std::memory_order_seq_cst);
     if (!inbox_.empty() || stopped_.load(std::memory_order_seq_cst)) milliseconds = 0;
   }
-  if (count == 0) count = epoll_wait(epoll_, events.data(), kEventsAtOnce, milliseconds);
+  if (count == 0 && milliseconds != 0) {
+    busy_poll_.FallsAsleep();
+    count = epoll_wait(epoll_, events.data(), kEventsAtOnce, milliseconds);
+    busy_poll_.Wakes();
+  } else if (count == 0) {
+    count = epoll_wait(epoll_, events.data(), kEventsAtOnce, 0);
+  }
   waits_.store(false, std::memory_order_relaxed);
   now_ = Clock::now();
   bool any = false;

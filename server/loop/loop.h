@@ -37,7 +37,7 @@ class Watcher {
 class Loop {
  public:
   // `busy_poll`: see busy_poll.h. Returns UNAVAILABLE if the system has no descriptors left.
-  static absl::StatusOr<std::unique_ptr<Loop>> Create(std::chrono::microseconds busy_poll = {});
+  static absl::StatusOr<std::unique_ptr<Loop>> Create(const BusyPoll::Limits& busy_poll = {});
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -84,7 +84,7 @@ class Loop {
   static void Leave() { led_here = nullptr; }
 
  private:
-  Loop(int epoll, int wakeup, std::chrono::microseconds busy_poll)
+  Loop(int epoll, int wakeup, const BusyPoll::Limits& busy_poll)
       : epoll_(epoll), wakeup_(wakeup), busy_poll_(busy_poll) {}
   void Iterate();
   bool RunReady();

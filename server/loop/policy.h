@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "server/loop/busy_poll.h"
+
 namespace quantd::loop {
 
 struct Policy {
@@ -14,7 +16,7 @@ struct Policy {
   int spare = 0;  // parked threads that take over from one that computes
   // A computation with an estimate up to this runs on the leading thread.
   std::chrono::nanoseconds short_work{};
-  std::chrono::microseconds busy_poll{};  // see busy_poll.h
+  BusyPoll::Limits busy_poll;
 
   int threads() const { return loops + spare + cores; }
 };
@@ -35,7 +37,7 @@ constexpr Policy PolicyFor(int cpus, int loops) {
   policy.spare = policy.cores;
   policy.short_work = policy.cores == 1 ? microseconds(10'000) : microseconds(300);
   // With one CPU it would only keep the client from its work.
-  policy.busy_poll = microseconds(policy.cores == 1 ? 0 : 20);
+  policy.busy_poll = {microseconds(policy.cores == 1 ? 0 : 20), policy.cores / 2};
   return policy;
 }
 

@@ -14,7 +14,7 @@
 namespace quantd::loop {
 namespace {
 
-using std::chrono::microseconds;
+constexpr BusyPoll::Limits kLimits{std::chrono::microseconds(20), 2};
 
 // How many of `waits` begin with polling that ends with `found`.
 int Polls(BusyPoll& poll, int waits, bool found) {
@@ -28,18 +28,18 @@ int Polls(BusyPoll& poll, int waits, bool found) {
 }
 
 TEST(BusyPoll, OneWaitIn64FindsOutWhetherItPays) {
-  BusyPoll poll(microseconds(20));
+  BusyPoll poll(kLimits);
   EXPECT_EQ(Polls(poll, 63, true), 0);
   EXPECT_EQ(Polls(poll, 1, true), 1);
 }
 
 TEST(BusyPoll, IdleLoopsPollHardlyEver) {
-  BusyPoll poll(microseconds(20));
+  BusyPoll poll(kLimits);
   EXPECT_EQ(Polls(poll, 6400, false), 100);
 }
 
 TEST(BusyPoll, GoesOnWhileItPaysAndEndsSoonAfter) {
-  BusyPoll poll(microseconds(20));
+  BusyPoll poll(kLimits);
   Polls(poll, 63, true);
   EXPECT_EQ(Polls(poll, 1000, true), 1000);
   // The credit of at most 8 pays for three failures.
@@ -47,7 +47,7 @@ TEST(BusyPoll, GoesOnWhileItPaysAndEndsSoonAfter) {
 }
 
 TEST(BusyPoll, TwoOfThreeAreTooFew) {
-  BusyPoll poll(microseconds(20));
+  BusyPoll poll(kLimits);
   Polls(poll, 63, true);
   Polls(poll, 100, true);
   int polls = 0;
@@ -56,8 +56,25 @@ TEST(BusyPoll, TwoOfThreeAreTooFew) {
 }
 
 TEST(BusyPoll, NeverWithoutAMoment) {
-  BusyPoll poll(microseconds(0));
+  BusyPoll poll(BusyPoll::Limits{});
   EXPECT_EQ(Polls(poll, 1000, true), 0);
+}
+
+// Others may need the cores.
+TEST(BusyPoll, NotWhileTooManyLoopsAreAwake) {
+  BusyPoll poll(kLimits), second(kLimits);
+  Polls(poll, 64, true);
+  EXPECT_EQ(Polls(poll, 10, true), 10);
+  const BusyPoll never({});  // counts for nothing
+  EXPECT_EQ(Polls(poll, 10, true), 10);
+  {
+    const BusyPoll third(kLimits);
+    EXPECT_EQ(Polls(poll, 10, true), 0);
+    second.FallsAsleep();
+    EXPECT_EQ(Polls(poll, 10, true), 10);
+    second.Wakes();
+  }
+  EXPECT_EQ(Polls(poll, 10, true), 10);
 }
 
 // Tells of each number that is written to an eventfd.
@@ -86,7 +103,7 @@ class Numbers final : public Watcher {
 
 // A loop that would poll for an hour still runs what is posted, reads sockets and stops.
 TEST(BusyPoll, EndsWhenThereIsSomethingToDo) {
-  const auto loop = *Loop::Create(std::chrono::hours(1));
+  const auto loop = *Loop::Create({std::chrono::hours(1), 2});
   std::thread leader([&] { loop->Lead(); });
   Numbers numbers;
   RunOn(*loop, [&] { loop->Watch(numbers.fd(), EPOLLIN, numbers); });

@@ -38,7 +38,8 @@ TEST(Policy, IsThisTable) {
     EXPECT_EQ(policy.loops, row.loops);
     EXPECT_EQ(policy.spare, row.spare);
     EXPECT_EQ(policy.short_work, row.short_work);
-    EXPECT_EQ(policy.busy_poll, microseconds(row.cores == 1 ? 0 : 20));
+    EXPECT_EQ(policy.busy_poll.moment, microseconds(row.cores == 1 ? 0 : 20));
+    EXPECT_EQ(policy.busy_poll.awake, row.cores / 2);
     // A core that is granted always finds a thread to take over the lead.
     EXPECT_GE(policy.spare, policy.cores);
   }
