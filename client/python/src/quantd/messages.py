@@ -55,25 +55,15 @@ StreamResponse: Any = message("quantd.v1.StreamResponse")
 GetServerInfoRequest: Any = message("quantd.v1.GetServerInfoRequest")
 GetServerInfoResponse: Any = message("quantd.v1.GetServerInfoResponse")
 
-# Requests and answers by the names of the operations, which are also those of Stream's fields.
-REQUESTS: Dict[str, Any] = {
-    "quantize": QuantizeRequest,
-    "dequantize": DequantizeRequest,
-    "dynamic_quantize": DynamicQuantizeRequest,
-    "quantize_embeddings": QuantizeEmbeddingsRequest,
-}
-ANSWERS: Dict[str, Any] = {
-    "quantize": QuantizeResponse,
-    "dequantize": DequantizeResponse,
-    "dynamic_quantize": DynamicQuantizeResponse,
-    "quantize_embeddings": QuantizeEmbeddingsResponse,
-}
+# The methods of the operations, by the names of Stream's fields, and their messages.
 METHODS: Dict[str, str] = {
     "quantize": "Quantize",
     "dequantize": "Dequantize",
     "dynamic_quantize": "DynamicQuantize",
     "quantize_embeddings": "QuantizeEmbeddings",
 }
+REQUESTS: Dict[str, Any] = {operation: message(f"quantd.v1.{name}Request") for operation, name in METHODS.items()}
+ANSWERS: Dict[str, Any] = {operation: message(f"quantd.v1.{name}Response") for operation, name in METHODS.items()}
 
 Status: Any = message("google.rpc.Status")
 BadRequest: Any = message("google.rpc.BadRequest")
