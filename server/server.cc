@@ -58,7 +58,7 @@ struct Server::Components {
   Components(const Options& o, TlsAndTokens& g)
       : options(o),
         tls_and_tokens(g),
-        policy(loop::PolicyFor(o.threads, o.event_loops)),
+        policy(o.policy()),
         executors(policy.cores),
         cores(policy.cores),
         admission({o.memory.requests, o.max_inflight_requests, o.max_queued_requests}),
@@ -266,7 +266,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     return status;
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
-  const loop::Policy policy = loop::PolicyFor(options.threads, options.event_loops);
+  const loop::Policy policy = options.policy();
   // Including those for HTTP, spans, files of parameters, and tasks of every second.
   const int threads = policy.threads() + 4;
   const absl::Status tried = process::TryThreads(threads, "--threads and --event_loops");

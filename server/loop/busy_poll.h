@@ -1,11 +1,11 @@
-// Decides whether a loop with nothing to do polls on for a moment before it sleeps.
+// Decides whether a loop with nothing to do polls for a moment before it sleeps.
 //
-// A thread that sleeps is woken late, and waking it costs the client, too: with four small calls in
-// flight, client and server slept in turns, and calls had 0.75 of the echo's rate; polling makes
-// that 1.3, with less CPU (`quantd_bench table --filter="tcp 4 B x 4"`). It must not burn a core
-// where calls come seldom, nor take one from clients and kernels. So it polls only while most
-// moments end with something to do, which one wait in 64 finds out again, and only while at least
-// half of the cores have no loop at work.
+// A thread that sleeps is woken late, and waking it takes CPU time of the client, too. Without
+// polling, a client with four small calls in flight and the server slept in turns, and the calls
+// had 0.75 of the echo's rate; with it they have 1.3, for less CPU time (`quantd_bench table
+// --filter="tcp 4 B x 4"`). Polling must not burn a core where calls are rare, nor take one from
+// the clients on this machine. So a loop polls only while three of four moments end with something
+// to do, which one wait in 64 finds out again, and only while few loops are awake.
 #ifndef QUANTD_SERVER_LOOP_BUSY_POLL_H_
 #define QUANTD_SERVER_LOOP_BUSY_POLL_H_
 
@@ -21,7 +21,7 @@ class BusyPoll {
  public:
   struct Limits {
     std::chrono::microseconds moment{};  // how long to poll at most; 0: never
-    int awake = 1;                       // with more loops awake in this process, none polls
+    int most_awake = 1;                  // no loop polls while more of this process are awake
   };
   explicit BusyPoll(const Limits& limits) : limits_(limits) { Wakes(); }
   ~BusyPoll() { FallsAsleep(); }
@@ -29,16 +29,18 @@ class BusyPoll {
   BusyPoll& operator=(const BusyPoll&) = delete;
 
   std::chrono::microseconds moment() const { return limits_.moment; }
-  // Asked once before each wait.
-  bool IsWorthIt() {
-    return limits_.moment.count() > 0 && (credit_ > 0 || ++waits_ % kWaitsPerTry == 0) &&
-           awake.load(std::memory_order_relaxed) <= limits_.awake;
+  // Ask once before each wait.
+  bool IsWorthIt() { return (credit_ > 0 || ++waits_ % kWaitsPerTry == 0) && MayGoOn(); }
+  // Ask while polling.
+  bool MayGoOn() const {
+    return limits_.moment.count() > 0 &&
+           awake.load(std::memory_order_relaxed) <= limits_.most_awake;
   }
-  // Whether the moment ended with something to do.
+  // The moment ended. `found`: with something to do.
   void Ended(bool found) {
     credit_ = found ? std::min(credit_ + 1, kMostCredit) : std::max(credit_ - kPrice, 0);
   }
-  // Around each wait: the loop is awake but then.
+  // The loop sleeps between these two.
   void FallsAsleep() { awake.fetch_sub(Counts(), std::memory_order_relaxed); }
   void Wakes() { awake.fetch_add(Counts(), std::memory_order_relaxed); }
 

@@ -129,7 +129,7 @@ int Loop::PollOn(absl::Span<epoll_event> events) {
   int count = 0;
   do {
     count = epoll_wait(epoll_, events.data(), kEventsAtOnce, 0);
-  } while (count == 0 && inbox_.empty() && Clock::now() < end);
+  } while (count == 0 && inbox_.empty() && busy_poll_.MayGoOn() && Clock::now() < end);
   busy_poll_.Ended(count > 0 || !inbox_.empty());
   return count;
 }

@@ -77,7 +77,7 @@ absl::string_view Address(const sockaddr_storage& socket) {
 
 }  // namespace
 
-bool StaysOnThisMachine(int fd) {
+bool HasOneAddress(int fd) {
   sockaddr_storage peer{}, own{};
   socklen_t peer_size = sizeof(peer), own_size = sizeof(own);
   return getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&

@@ -19,8 +19,9 @@ struct Peer {
 // The peer of a connected socket.
 Peer PeerOf(int fd);
 
-// Whether both ends of a TCP connection have the same address: then its packets see no network.
-bool StaysOnThisMachine(int fd);
+// Whether both ends of a TCP connection have the same IP address: then no packet leaves this
+// machine.
+bool HasOneAddress(int fd);
 
 }  // namespace quantd::net
 

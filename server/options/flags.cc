@@ -218,6 +218,8 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
             "Cores for the kernels; 0: the CPUs that affinity and the container's quota allow"),
       Count("event_loops", o.event_loops, 0, 0, 1024,
             "Event loops; each connection belongs to one. 0: as many as --threads, at most 64"),
+      Count("busy_poll_us", o.busy_poll_us, 20, 0, 1000,
+            "Microseconds that an event loop polls before it sleeps, while that pays; 0: never"),
       Text("simd", o.simd, "",
            "Instruction set of the kernels, such as avx512, avx2, neon or scalar; empty: the best "
            "one"),

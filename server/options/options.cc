@@ -174,7 +174,7 @@ absl::Status Check(const Options& options, const memory::Wanted& wanted) {
 // Fills in values that were 0 for "find out", and divides the memory.
 void Complete(Options& options, memory::Wanted& wanted) {
   if (options.threads == 0) options.threads = Executor::DefaultThreads();
-  const loop::Policy policy = loop::PolicyFor(options.threads, options.event_loops);
+  const loop::Policy policy = options.policy();
   options.event_loops = policy.loops;
   const uint64_t limit = memory::LimitBytes();
   if (options.max_connections == 0) {

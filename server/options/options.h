@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/log/log.h"
+#include "server/loop/policy.h"
 #include "server/memory/shares.h"
 #include "server/transport/encoding.h"
 
@@ -37,6 +38,7 @@ struct Options {
   absl::Duration max_connection_age_grace;
   int threads = 0;
   int event_loops = 0;
+  int busy_poll_us = 20;
   std::string simd;
   std::string shared_memory_dir;
   std::string parameters_dir;
@@ -54,6 +56,7 @@ struct Options {
 
   // The most open calls: calls in progress and in queues, one per connection that watches health,
   // as clients of several servers do, and a few others.
+  loop::Policy policy() const { return loop::PolicyFor(threads, event_loops, busy_poll_us); }
   int64_t max_calls() const {
     return max_inflight_requests + max_queued_requests + max_connections + 256;
   }

@@ -219,7 +219,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   int made_ = 0;
   size_t iteration_written_ = 0;
   size_t answered_ = 0;  // calls answered since the last flush
-  size_t items_ = 0;     // items of streams answered since then
+  size_t items_ = 0;     // items of streams answered since the last burst of this iteration
   size_t burst_ = 1;     // the number of items to send together next
   Later<&Connection::OnIterationEnd> flusher_{*this};
   Later<&Connection::FlushNow> prompt_flusher_{*this};

@@ -44,8 +44,6 @@ class Peer final : private loop::Posted {
     Require(socketpair(AF_UNIX, kType, 0, ends.data()) == 0, "there is a pair of sockets");
     fd_ = ends[0];
     server_fd_ = ends[1];
-    const int little = 1;
-    if (deaf_) setsockopt(server_fd_, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little));
     set_.loop().Post(*this);
   }
   ~Peer() {
@@ -64,7 +62,10 @@ class Peer final : private loop::Posted {
     if (server_fd_ >= 0) {
       Require(context_.peers.Add(1, 0).may_come, "there is room for a connection");
       set_.Expect();
-      transport::Connection::Open(set_, std::exchange(server_fd_, -1), {1, "fuzzer"});
+      const int fd = std::exchange(server_fd_, -1);
+      transport::Connection::Open(set_, fd, {1, "fuzzer"});
+      const int little = 1;  // after Open, which sets it
+      if (deaf_) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little));
     }
     if (std::exchange(seen_, service_.progress) != service_.progress) quiet_ = 0;
     Send();

@@ -2,10 +2,12 @@
 #include "server/loop/busy_poll.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <future>
 #include <thread>
 
@@ -70,6 +72,7 @@ TEST(BusyPoll, NotWhileTooManyLoopsAreAwake) {
   {
     const BusyPoll third(kLimits);
     EXPECT_EQ(Polls(poll, 10, true), 0);
+    EXPECT_FALSE(poll.MayGoOn());
     second.FallsAsleep();
     EXPECT_EQ(Polls(poll, 10, true), 10);
     second.Wakes();
@@ -111,8 +114,29 @@ TEST(BusyPoll, EndsWhenThereIsSomethingToDo) {
     RunOn(*loop, [] {});
     numbers.Write();
   }
+  // It polls now: a thread that sleeps uses no CPU time.
+  clockid_t clock{};
+  ASSERT_EQ(pthread_getcpuclockid(leader.native_handle(), &clock), 0);
+  const auto used = [clock] {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  const auto before = used();
+  while (used() - before < std::chrono::milliseconds(1)) std::this_thread::yield();
   loop->Stop();
   leader.join();
+}
+
+TEST(BusyPoll, LoopsThatSleepLetOthersPoll) {
+  const BusyPoll poll({std::chrono::microseconds(20), 1});
+  const auto loop = *Loop::Create({std::chrono::microseconds(20), 0});
+  EXPECT_FALSE(poll.MayGoOn());
+  std::thread leader([&] { loop->Lead(); });
+  while (!poll.MayGoOn()) std::this_thread::yield();
+  loop->Stop();
+  leader.join();
+  EXPECT_FALSE(poll.MayGoOn());
 }
 
 }  // namespace

@@ -198,6 +198,7 @@ TEST(Options, WhatIsOutOfRangeIsNamed) {
       {"max_connection_age_grace", "1d", "30"},
       {"threads", "1025", "0"},
       {"event_loops", "-1", "0"},
+      {"busy_poll_us", "1001", "1000"},
       {"lame_duck_seconds", "-1", "0"},
       {"drain_seconds", "1e300", "30"}};
   for (const auto& [flag, bad, good] : cases) {
