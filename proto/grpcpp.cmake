@@ -5,7 +5,7 @@ if(TARGET PkgConfig::grpcpp)
   return()
 endif()
 find_package(PkgConfig REQUIRED)
-# pkg_check_modules would search this folder, too.
+# The folders that pkg_check_modules would search, too.
 set(quantd_paths $ENV{PKG_CONFIG_PATH})
 foreach(prefix IN LISTS CMAKE_PREFIX_PATH)
   list(APPEND quantd_paths ${prefix}/lib/pkgconfig ${prefix}/share/pkgconfig)

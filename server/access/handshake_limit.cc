@@ -24,7 +24,7 @@ HandshakeLimit::Verdict HandshakeLimit::Look(absl::Span<const uint8_t> bytes, bo
   return verdict_;
 }
 
-// Reads bytes of a record's head.
+// Reads one byte of a record's head.
 size_t HandshakeLimit::Head(absl::Span<const uint8_t> bytes) {
   head_[head_have_++] = bytes[0];
   if (head_have_ == sizeof(head_)) {

@@ -99,7 +99,7 @@ class Session {
 
   Session(int fd, Protocol protocol) : fd_(fd), protocol_(protocol) {}
   ssize_t ReadOnce(void* to, size_t size);
-  // Handles an operation that made no progress: sets errno to EAGAIN, or stores why it failed.
+  // The result of an operation that made no progress, with errno EAGAIN, or EPROTO if it failed.
   ssize_t Stuck(int result);
   Step Refuse(Refusal refusal, absl::string_view reason);
   Step RefuseForError();

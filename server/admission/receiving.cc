@@ -122,8 +122,8 @@ Receiving::Room Receiving::Extend(Upload& upload, uint64_t received) {
   const bool is_large = upload.state_ == State::kReserved || upload.state_ == State::kStopped;
   if (upload.total_ > upload.granted_ || is_large) {
     if (upload.state_ == State::kFirst || upload.state_ == State::kStopped) {
-      // An upload that was stopped after it may send everything holds all of its memory, and waits
-      // for nothing.
+      // An upload that was stopped when it could already send everything holds all of its memory,
+      // and waits for nothing.
       const bool has_all = upload.total_ == upload.granted_;
       if ((!has_all && Next() != nullptr) || !Reserve(upload)) {
         if (upload.state_ == State::kFirst) upload.place_ = large_.insert(large_.end(), &upload);

@@ -109,8 +109,8 @@ class Receiving {
   };
   // Asks for more room than the first window, given that `received` bytes have arrived. The result
   // never decreases. Once there is room for the whole message and all of it has arrived, it no
-  // longer counts as stalled. Otherwise call again when `received` approaches `granted`, or when
-  // OnRoom is called.
+  // longer counts as stalled. While `granted` is less than the message, call again when `received`
+  // approaches it, or when OnRoom is called.
   Room Extend(Upload& upload, uint64_t received);
 
   // Notes how many bytes have arrived. Takes no lock.

@@ -1,6 +1,6 @@
-// Files of clients that were killed before they could remove them: names that begin with "quantd-"
-// and files on which no process holds a lock (flock). The clients here hold a lock as long as they
-// live. Files with other names are never removed.
+// Files of clients that were killed before they could remove them: those whose names begin with
+// "quantd-" and on which no process holds a lock (flock). The clients here hold a lock as long as
+// they live. Files with other names are never removed.
 #ifndef QUANTD_SERVER_REGIONS_LEFTOVERS_H_
 #define QUANTD_SERVER_REGIONS_LEFTOVERS_H_
 

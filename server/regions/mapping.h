@@ -67,7 +67,7 @@ class Mapping {
   const Identity identity_;
   const bool writable_;
   const int slot_;
-  std::unique_ptr<std::atomic<bool>[]> prepared_;  // indexed by kPiece
+  std::unique_ptr<std::atomic<bool>[]> prepared_;  // one per kPiece bytes
 };
 
 }  // namespace quantd::regions

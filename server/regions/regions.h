@@ -129,7 +129,7 @@ class Regions {
   mutable std::mutex mutex_;
   absl::flat_hash_map<std::string, std::shared_ptr<Mapping>> current_;
   MappingList replaced_;  // may be in use, but Find no longer returns them
-  // Bytes of both lists.
+  // Of current_ and replaced_ together.
   uint64_t bytes_ = 0;
   uint64_t holes_ = 0;
   size_t with_holes_ = 0;

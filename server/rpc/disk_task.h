@@ -22,7 +22,7 @@
 
 namespace quantd::rpc {
 
-// All functions are called on the thread that leads the stream's loop.
+// All functions must be called on the thread that leads the stream's loop.
 class DiskTask final : private transport::Cancellable, private loop::Timer {
  public:
   DiskTask(Backend& backend, transport::ServerCall& stream) : backend_(backend), stream_(stream) {}

@@ -14,7 +14,7 @@ namespace {
 
 using errors::WithReason;
 
-// The same for tensors in shared memory, which are not sent.
+// kWorthACore (reservation.h) if y is in shared memory, and so is not sent.
 constexpr std::chrono::microseconds kWorthACoreShared{50};
 
 // For a request that is not decoded yet: the largest response per byte of its tensors, a FLOAT for
@@ -22,8 +22,8 @@ constexpr std::chrono::microseconds kWorthACoreShared{50};
 constexpr uint64_t kWidestResponse = 18;
 constexpr uint64_t kErrorBytes = 4 << 10;  // of a response with an error
 
-// A response is made while it is sent if x and y have this many bytes and the kernel makes this
-// many per nanosecond. Then y is sent while it is still in the cache, and no core is needed.
+// A response is made while it is sent if x and y have this many bytes or more and the kernel takes
+// this time or less. Then y is sent while it is still in the cache, and no core is needed.
 constexpr uint64_t kMadeAsSentBytes = 2 << 20;
 constexpr double kFastNanosecondsPerByte = 0.25;
 // The bytes of x and y that are made at once; they fit the second-level cache together.

@@ -21,8 +21,8 @@ using SetPointer = std::shared_ptr<const wire::StoredSet>;
 // Thread-safe.
 class Cache {
  public:
-  // Keeps sets of at most `keep_bytes`. Together with sets that are in use but not kept they take
-  // at most `most_bytes`. REQUIRES: keep_bytes <= most_bytes.
+  // Keeps sets of at most `keep_bytes` in all. With sets that are in use but not kept they take at
+  // most `most_bytes`. REQUIRES: keep_bytes <= most_bytes.
   Cache(uint64_t keep_bytes, uint64_t most_bytes)
       : keep_bytes_(keep_bytes), most_bytes_(most_bytes) {}
 

@@ -4,7 +4,7 @@
 // frame heads between them are taken out. Everything else is read into a buffer of the thread.
 // Writing: frame heads are copied, messages are not.
 //
-// All functions are called on the thread that leads loop().
+// All functions must be called on the thread that leads loop().
 #ifndef QUANTD_SERVER_TRANSPORT_CONNECTION_H_
 #define QUANTD_SERVER_TRANSPORT_CONNECTION_H_
 
@@ -63,8 +63,8 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void EndCalls(const absl::Status& status);
   // Closes at once. The connection may be destroyed when this returns.
   void Close();
-  // Checks timeouts; called a few times a second. `anyone_waits`: whether others wait for memory of
-  // a peer that does not read. The connection may be destroyed when this returns.
+  // Checks timeouts; called a few times a second. `anyone_waits`: whether others wait for what a
+  // peer holds by not reading. The connection may be destroyed when this returns.
   void Look(loop::Clock::time_point now, bool anyone_waits);
 
  private:

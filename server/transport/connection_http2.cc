@@ -370,7 +370,7 @@ int Connection::OnFrameSent(const nghttp2_frame& frame) {
     stream->trailers_sent_ = true;
     credit_.EarnMessage();
   }
-  // A client that still sends is told to stop; the call was successful.
+  // A client that still sends is told to stop, without an error code.
   if (nghttp2_session_get_stream_remote_close(session_, frame.hd.stream_id) == 0) {
     nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, frame.hd.stream_id, NGHTTP2_NO_ERROR);
   }

@@ -206,7 +206,7 @@ ssize_t Connection::ReadInPlace(size_t& capacity) {
     add(plain.data() + heads, kFrameHead);
     heads += kFrameHead;
   }
-  // Plus one more head, because the end of a message is often the end of the available bytes.
+  // And some bytes more: a message's end is often the end of the input, as a short read shows.
   add(plain.data() + heads, kFrameHead * kMostPieces);
 
   const ssize_t read_bytes = ReadPieces({pieces.data(), count});

@@ -15,7 +15,7 @@ namespace quantd::transport {
 
 // What most of the bytes are.
 enum class Contents : uint8_t {
-  // Elements of a byte or less. Huffman coding only, because strings of them rarely repeat.
+  // Elements of a byte or less. Only runs are searched for (Z_RLE): strings rarely repeat.
   kCodes,
   // Wider elements, or text: repeated strings are searched for.
   kNumbers,

@@ -3,9 +3,9 @@
 //
 // Every such frame costs one credit; so do 4 KiB of header fields, 1 KiB of a header block, every
 // head of a call and 16 KiB of anything. Every response, every end of a call and every 16 KiB of
-// messages earn some credit, and time adds the rest. A connection without credit is not read for a
-// while. It loses nothing, because its frames wait in its own socket. So a client that cancels all
-// day is served, and a flood only slows itself down.
+// messages or of output earn some credit, and time adds the rest. A connection without credit is
+// not read for a while. It loses nothing, because its frames wait in its own socket. So a client
+// that cancels all day is served, and a flood only slows itself down.
 #ifndef QUANTD_SERVER_TRANSPORT_FRAME_CREDIT_H_
 #define QUANTD_SERVER_TRANSPORT_FRAME_CREDIT_H_
 

@@ -29,7 +29,7 @@ class PeerTable {
     uint64_t peer = 0;
     std::shared_ptr<PeerAccount> account;  // of the newcomer, if it may come in
   };
-  // A peer that has its share already (loop/peer_share.h) is refused even if there is room.
+  // A peer that has its share already (loop/peer_share.h) is refused as if there were too many.
   Outcome Add(uint64_t peer, size_t set);
   void Remove(uint64_t peer, size_t set);
 

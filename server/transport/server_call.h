@@ -198,7 +198,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   }
   size_t unpulled() const { return out_.size - unmade_ - pulled_; }
   size_t unsent() const { return unpulled() + unmade_ + batch_.size() + next_out_.size; }
-  // Whether everything is sent and the stream must end without waiting for its peer.
+  // Whether the call was interrupted and has finished: it must end without waiting for its peer.
   bool ends() const { return finishing_ && interrupted() && !cut_off_ && !http_closed_; }
   // Makes the next part of the message if that is needed. Returns whether there is more to send.
   bool MakeMore();

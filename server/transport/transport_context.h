@@ -115,7 +115,7 @@ struct Counters {
   std::atomic<uint64_t> accepted{0};
   std::array<std::atomic<uint64_t>, kConnectionEnds> ended{};
   std::array<std::atomic<uint64_t>, kGuards> guards{};
-  std::atomic<int64_t> calls{0};  // open now; the others
+  std::atomic<int64_t> calls{0};  // open now, without watches
   std::atomic<int64_t> watches{0};
   std::atomic<int64_t> throttled_now{0};
   // Bytes that connections have caused and do not read, and input that waits because of that.

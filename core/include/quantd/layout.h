@@ -138,7 +138,7 @@ struct WeightFacts {
 bool NeedsFacts(Layout layout);
 bool SharesFacts(Layout layout);
 
-// The tensors of the converted weight, always in the same order. `facts` matters only for the text
+// The tensors of the encoded weight, always in the same order. `facts` matters only for the text
 // of bitsandbytes' -double, whose length depends on `offset`.
 std::vector<LayoutPart> WeightParts(const WeightPlan& plan, const WeightFacts& facts = {});
 

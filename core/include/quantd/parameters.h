@@ -80,7 +80,7 @@ struct QuantizeEmbeddingsParameters {
   // dimension that is used.
   std::optional<TensorView> ranges = std::nullopt;
   DataType output_type = DataType::kUnspecified;
-  int64_t dimensions = 0;  // only the first ones of each embedding; 0: all
+  int64_t dimensions = 0;  // how many first values of each embedding are used; 0: all
   bool normalize = false;
   BitOrder bit_order = BitOrder::kUnspecified;              // BITS only
   BitThreshold bit_threshold = BitThreshold::kUnspecified;  // BITS only

@@ -19,8 +19,8 @@ class Bins {
   int top() const { return top_; }
   int floor() const { return rules::Floor(top_); }
 
-  // Call this before counting a value whose bin is larger than all earlier ones. Bins that fall
-  // below F are added to the zero bin, each once, in any order of values.
+  // Call this before counting a value whose bin is larger than all earlier ones. Bins that are
+  // not above F are added to the zero bin, each once, in any order of values.
   void RaiseTop(int top) {
     if (top <= top_) return;
     const int last = std::min(rules::Floor(top), top_);

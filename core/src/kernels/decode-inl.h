@@ -28,7 +28,7 @@ HWY_INLINE I LoadCodes(const uint8_t* x) {
 }
 
 // The value of a FLOAT8, FLOAT6 or FLOAT4 code, by arithmetic on bits: a gather from a table is
-// slower, and a multiplication by 2^k would produce FLOAT denormals, which some CPUs handle in
+// slower, and a multiplication by 2^k would have FLOAT denormals, which some CPUs handle in
 // microcode.
 template <Decoder kDecoder>
 HWY_INLINE V DecodeSmallFloat(I code) {

@@ -8,8 +8,8 @@
 //   counted in   zero bin   one bin each    F = max(0, M - kWindow)
 //
 // So values of 2^-24 of the largest one or less share one bin, for both signs, and a channel has at
-// most kSlots counts whatever its values are. M only grows, and bins that fall below F are then
-// added to the zero bin; it does not matter when.
+// most kSlots counts whatever its values are. M only grows, and bins that are not above F are
+// then added to the zero bin; it does not matter when.
 #ifndef QUANTD_SRC_RULES_BINS_H_
 #define QUANTD_SRC_RULES_BINS_H_
 

@@ -174,9 +174,9 @@ inline float ExtremeOf(const float* block) {
                            [](float a, float b) { return std::fabs(a) < std::fabs(b); });
 }
 
-// mxfp4: the code e of a block, whose unit is 2^(e - 128), from the largest magnitude: the exponent
-// is log2 as FLOAT. That is a whole number already if the magnitude is slightly below a power of
-// two: log2 of the float `steps` below 2^k is k - steps * 2^-24 / ln 2, and rounds to k up to half
+// mxfp4: the code e of a block, whose unit is 2^(e - 128), from the largest magnitude: floor(log2),
+// log2 as FLOAT. That is a whole number already if the magnitude is slightly below a power of two:
+// log2 of the float `steps` below 2^k is k - steps * 2^-24 / ln 2, and rounds to k up to half
 // of the distance from k to its neighbour towards 0 (k < 0: away from it), which is 2^(b - 24) with
 // b the exponent of the numbers between them.
 inline uint32_t Log2Steps(int k) {

@@ -25,7 +25,7 @@ class Client(
 ):
     """A connection to a quantd server. Thread-safe; close it, or use it in a `with` statement.
 
-    Arrays are returned in their logical shape, with ml_dtypes for types that numpy lacks; they are writable and own their memory. A
+    Arrays are returned in their logical shape, with ml_dtypes for types that numpy lacks; they are writable, and nothing else has their memory. A
     tensor that is larger than the server's limit for messages is sent in pieces that give the same bytes as one call. A client belongs
     to the process that made it: after a fork, make another.
 

@@ -233,7 +233,7 @@ def save(
 ) -> None:
     """Write arrays and quantized tensors to a .safetensors file that `load` and quantctl read.
 
-    The file is written under another name, flushed to the disk, and then renamed: `path` is complete or does not exist.
+    The file is written under another name, flushed to the disk, and then renamed: `path` never has a part of it.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def save(
     TypeError, ValueError
         For tensors that the file can't represent, or whose names clash.
     OSError
-        When the file can't be written; it does not exist then.
+        When the file can't be written; nothing is left of it then, and a file that existed is unchanged.
     """
     path = os.fsdecode(path)
     texts = dict(metadata if metadata is not None else getattr(tensors, "metadata", {}))

@@ -86,7 +86,7 @@ class Calibrater(_Base):
         self._client = local() if client is None else client
         self._symmetry = "symmetric" if symmetric else "asymmetric"
         self._method, self._output_type, self._percentile = method, output_type, percentile
-        # Everything before the result: counting, with the cheapest method.
+        # Everything before the result: counting, with a method that does not search.
         self._counting = dict(method="min_max" if method == "min_max" else "percentile", non_finite=non_finite, return_state=True)
         self._dtypes: Dict[str, np.dtype] = {}
         self.states: Dict[str, bytes] = {}

@@ -15,7 +15,7 @@ _QUANTIZE = {"scale", "zero_point", "axis", "block_size", "block_shape", "satura
 _EMBEDDINGS = {
     "preset", "recipe", "ranges", "dimensions", "normalize", "bit_order", "bit_threshold", "signed_bits", "non_finite"}
 _DEQUANTIZE = ("scale", "zero_point", "axis", "block_size", "block_shape")
-# How many times the set is stored there: several servers without a shared directory may take turns, and each time one more gets it.
+# How often the set is stored before each new attempt: servers without a shared directory may take turns, and each time one more gets it.
 PUTS = (1, 2, 3, 4)
 AParameterSet = TypeVar("AParameterSet")  # the return type of a client's calls: a ParameterSet, or an awaitable of it
 AReferences = TypeVar("AReferences")

@@ -60,7 +60,7 @@ class Request:
         self.message: Any = message
         self.operands: Dict[str, Operand] = operands
         self.out: Optional[SharedTensor] = out
-        self.granularity: Granularity = granularity  # those of the call
+        self.granularity: Granularity = granularity  # axis, block_size and block_shape of the call
         self.parameters: Optional[ParameterSet] = parameters if isinstance(parameters, ParameterSet) else None
         if parameters is not None:
             message.parameters = reference_of(parameters)

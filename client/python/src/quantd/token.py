@@ -43,7 +43,7 @@ class TokenFile:
         raise wrong_value("auth_token_file", f"auth_token_file: {self._path} holds no token")
 
     def metadata(self) -> Tuple[Tuple[str, str], ...]:
-        """The value of a call's header. If the file can no longer be read, the last token is used."""
+        """The metadata of a call, with the token. If the file can no longer be read, the last token is used."""
         with self._lock:
             try:
                 stamp = self._stamp_now()

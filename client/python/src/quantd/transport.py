@@ -65,7 +65,7 @@ class Transport:
         made["stream"] = channel.stream_stream(PATHS["stream"])
         if self._token is not None:
             made = {name: WithToken(method, self._token) for name, method in made.items()}
-        made["health"] = health_channel.unary_unary(PATHS["health"])  # without a health check of its own
+        made["health"] = health_channel.unary_unary(PATHS["health"])  # without the token
         return made
 
     @property

@@ -51,7 +51,7 @@ struct QuantizeOptions {
   v1::DataType precision = v1::DATA_TYPE_UNSPECIFIED;
   v1::ZeroPointOrder zero_point_order = v1::ZERO_POINT_ORDER_UNSPECIFIED;
   bool report_error = false;
-  std::optional<SharedSpan> output = {};  // the place of y: large enough, in no argument
+  std::optional<SharedSpan> output = {};  // the place of y: large enough, overlaps no argument
   // Reference of a stored set (client.h, PutParameters). A field of the set must not be set here or
   // in the arguments; a scale that is Tensor() is not sent. The request is sent in one message.
   std::string parameters = {};
@@ -73,7 +73,7 @@ struct EmbeddingOptions {
   v1::EmbeddingRecipe recipe = v1::EMBEDDING_RECIPE_UNSPECIFIED;  // required
   std::optional<Tensor> ranges = {};  // RANGES: FLOAT [2, d], lowest and highest of each dimension
   v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;  // unset: UINT8; UNIT, DIRECTION: INT8
-  int64_t dimensions = 0;                                // only the first ones; 0: all
+  int64_t dimensions = 0;                                // how many first values are used; 0: all
   bool normalize = false;
   v1::BitOrder bit_order = v1::BIT_ORDER_UNSPECIFIED;              // BITS only
   v1::BitThreshold bit_threshold = v1::BIT_THRESHOLD_UNSPECIFIED;  // BITS only

@@ -135,7 +135,7 @@ def quantize_embeddings(client: Any, column: Column, *, nulls: str = "refuse", b
     -------
     pyarrow.Array or pyarrow.ChunkedArray
         fixed_size_list of int8 or uint8, or fixed_size_binary; for a fixed_shape_tensor the same type. It has the column's chunks. A
-        column of lists that is empty has codes with the length of `dimensions` or `ranges`, or of length 0.
+        column of lists without any list (no row, or only null rows) has codes with the length of `dimensions` or `ranges`, or of length 0.
 
     Raises
     ------

@@ -203,7 +203,7 @@ def quantize_parquet(
     QuantdError
         When a call fails.
     OSError
-        When a file can't be read or written; `target` does not exist then.
+        When a file can't be read or written; nothing new is left at `target` then.
     """
     check_options(nulls, options)
     if calibrate and ranges is not None:

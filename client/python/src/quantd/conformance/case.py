@@ -110,7 +110,7 @@ def answer(operation: str, inputs: Tensors, attributes: Dict[str, Any]) -> Answe
 
 
 def _figures(report: Optional[oracle.Error]) -> Optional[Dict[str, Union[int, float]]]:
-    """Rounded to nine digits, which are the same on every machine. JSON stores infinities as text, so they do not come here."""
+    """Rounded to nine digits, which are the same on every machine. Infinities, which JSON can't express, are left out."""
     if report is None:
         return None
     figures: Dict[str, Union[int, float]] = {k: getattr(report, k) for k in ("saturated_elements", "non_finite_elements")}

@@ -133,8 +133,8 @@ def _built_in(name: str) -> Iterator[Tuple[str, Engine]]:
 
 
 def engine(name: str) -> Any:
-    """A context manager for (answering function, version; the Engine). Raises ValueError for an unknown name, ImportError if a package
-    is missing."""
+    """A context manager for (text: what answers, and its version; the Engine). Raises ValueError for an unknown name, ImportError if a
+    package is missing."""
     if name in NAMES:
         return _built_in(name)
     if name.startswith("quantd="):

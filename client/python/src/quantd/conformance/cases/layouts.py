@@ -66,7 +66,7 @@ def name_of(layout: str) -> str:
 
 
 def weight(layout: str, kind: str, t: ot.Type, shape: Tuple[int, int]) -> np.ndarray:
-    """Finite elements with random bits."""
+    """Finite elements of a kind, made of signs, exponents and mantissas."""
     r, mantissa, exponent = rng("layouts", kind, t.name, shape), oracle_layouts.MANTISSA[t.name], EXPONENT[t.name]
     count, center = math.prod(shape), 2 ** (EXPONENT[t.name] - 1) - 7
     sign, m, e = r.integers(0, 2, count), r.integers(0, 2**mantissa, count), center + r.integers(0, 4, count)
