@@ -34,8 +34,8 @@ void SetOptions(int fd) {
   socklen_t size = sizeof(domain);
   getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
   if (domain == AF_UNIX) {
-    // The kernel doubles it, after its own limit. With its default, 208 KiB, Dequantize of 1 MiB has
-    // 0.7 of the rate (`quantd_bench table --filter="Dequantize unix 1 MiB x 1"`).
+    // The kernel doubles it, after its own limit. With its default, 208 KiB, Dequantize of 1 MiB
+    // has 0.7 of the rate (`quantd_bench table --filter="Dequantize unix 1 MiB x 1"`).
     const int bytes = kUnsentBytes / 2;
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
     return;
