@@ -14,10 +14,11 @@
 // memory can make progress.
 //
 // Small requests have a queue of their own and a part of the memory that large requests can't use,
-// so they never wait behind large ones. In each queue peers take turns (loop/fair_queue.h); the
-// requests of one peer are first come, first served. The queues are bounded, and one peer never
-// fills the last quarter. A request that does not fit is refused at once, so that the client can
-// try elsewhere.
+// so they do not wait behind large ones. One exception: while a request that needs more than the
+// large ones' part waits for small ones to end, no new small one begins, or it would wait for ever.
+// In each queue peers take turns (loop/fair_queue.h); the requests of one peer are first come,
+// first served. The queues are bounded, and one peer never fills the last quarter. A request that
+// does not fit is refused at once, so that the client can try elsewhere.
 #ifndef QUANTD_SERVER_ADMISSION_ADMISSION_H_
 #define QUANTD_SERVER_ADMISSION_ADMISSION_H_
 
