@@ -45,7 +45,7 @@ void SetOptions(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
   // BBR paces, which helps nobody within one machine: without it Dequantize of 1 MiB has 1.8 times
-  // the rate for half of the CPU time (`quantd_bench table --filter="Dequantize tcp 1 MiB x 4"`).
+  // the rate for 0.6 of the CPU time (`quantd_bench table --filter="Dequantize tcp 1 MiB x 4"`).
   std::array<char, 16> algorithm{};
   socklen_t length = algorithm.size();
   getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, algorithm.data(), &length);
