@@ -194,7 +194,10 @@ uint8_t GgufExponentBy(float largest, const Steps& steps) {
   return static_cast<uint8_t>(static_cast<int>(raised >> 23) - 127 + 125);
 }
 inline uint8_t GgufExponent(float largest) { return GgufExponentBy(largest, Log2Steps); }
-inline float GgufUnit(uint8_t code) { return static_cast<float>(std::ldexp(1.0, code - 128)); }
+// 2^(code - 128); the first two are denormal.
+inline float GgufUnit(uint8_t code) {
+  return std::bit_cast<float>(code < 2 ? 0x00200000u << code : (code - 1u) << 23);
+}
 inline constexpr int8_t kGgufValues[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 inline uint32_t GgufNearest(float x, float unit) {
   uint32_t best = 0;
