@@ -208,7 +208,8 @@ HWY_INLINE bool RangeRuns(const RangeTile& tile) {
 }
 
 template <NonFinite kNonFinite>
-HWY_INLINE bool RangeElements(const RangeTile& tile) {
+HWY_INLINE bool RangeElements(const RangeTile& in_tile) {
+  const RangeTile tile = in_tile;  // a copy, so that the compiler knows that no store changes it
   const DF df;
   Widener<kNonFinite> widener;
   size_t i = 0;
