@@ -92,7 +92,8 @@ HWY_INLINE void DequantizeRun(const DequantizeTile& tile, size_t k, const uint8_
 }
 
 template <Decoder kDecoder>
-HWY_INLINE void DequantizeElements(const DequantizeTile& tile) {
+HWY_INLINE void DequantizeElements(const DequantizeTile& in_tile) {
+  const DequantizeTile tile = in_tile;  // so that the compiler knows that no store changes it
   constexpr ScaleMode kMode = ScaleMode::kPerElement;
   constexpr size_t kIn = kCodeBytes<kDecoder>;
   float* out = As<float>(tile.y);

@@ -129,7 +129,10 @@ struct ScaleBuffer {
 };
 
 template <Division kDivision, class Encoder>
-HWY_NOINLINE void QuantizeElements(const QuantizeTile& tile, const Encoder& encoder) {
+HWY_NOINLINE void QuantizeElements(const QuantizeTile& in_tile, const Encoder& in_encoder) {
+  // Copies, so that the compiler knows that no store changes them.
+  const QuantizeTile tile = in_tile;
+  const Encoder encoder = in_encoder;
   if (tile.size >= kBlock) {
     for (size_t i = 0; i + kBlock <= tile.size; i += kBlock) {
       QuantizeElementsBlock<kDivision>(tile, encoder, i);
