@@ -134,10 +134,14 @@ TEST(EmbedQuotient, DirectionIsTheRule) {
       const double length =
           std::ldexp(1 + random() * 0x1p-32, static_cast<int>(random() % 120) - 60);
       for (size_t i = 0; i < kSize; ++i) {
-        const auto edge = static_cast<float>(static_cast<double>(i % 127 + 1) * length / 127);
-        x[i] =
-            std::bit_cast<float>(std::bit_cast<uint32_t>(edge) +
-                                 static_cast<uint32_t>(random() % kNeighbours) - kNeighbours / 2);
+        // Next to each code's edge, beyond the last, and on both sides of 0.
+        const double quotient = i % 16 == 0 ? std::ldexp(1, -static_cast<int>(random() % 24))
+                                            : static_cast<double>(i % 129 + 1);
+        const auto edge = static_cast<float>(quotient * length / 127);
+        // Products tell sides apart from 2^-15 on: up to 512 floats away.
+        const uint32_t neighbours = random() % 2 == 0 ? kNeighbours : 2048;
+        x[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(edge) +
+                                    static_cast<uint32_t>(random() % neighbours) - neighbours / 2);
         if (random() % 2 == 0) x[i] = -x[i];
       }
       EmbedTile tile;

@@ -2,28 +2,26 @@
 //
 // The recipes divide and then drop the fraction, so the slightest error matters where the quotient
 // is next to a whole number, and nowhere else. So a fast product first tells whether a whole number
-// is near; if so, the block is computed again exactly as the rule says. With e = 2^-24, half an ulp
-// of 1:
+// is near; if so, the block is computed again exactly as the rule says. The product p is an integer
+// in units of 2^-16: the rule's number with 16 fraction bits. With e = 2^-24, half an ulp of 1:
 //
-//   RANGES     p = t * f with f = 65536 / step (1 + e), t = x - low as in the rule: an integer
-//              with 16 fraction bits, in units of 2^-16. For quotients up to 256:
-//              |p - 65536 t / step| <= 2^24 (2 e + e^2) < 2.001; the rule's own quotient is
-//              rounded: 2^24 e = 1; the conversion to an integer: 0.5. Together < 3.6, so kDoubt =
-//              4 is enough: a value that is 4 units or more from a whole number is on the same
-//              side of it in both. One value in 8,192 is nearer.
-//   UNIT       p = fma(x, A, B), with a B that is smaller by kUnitDoubt, and one that is larger.
-//              For values up to 128.5: A's rounding 129 e, B's nothing, the sum's 128 e: together
-//              less than 2^-15.9; the rule's doubles add 2^-44.
-//   DIRECTION  p = x * f with f = 127 / length, smaller and larger by 2^-22 of it: f's rounding e
-//              and the product's e are half of that.
+//   RANGES     p = t * f with f = 65536 / step (1 + e), t = x - low as in the rule. For quotients
+//              up to 256: |p - 65536 t / step| <= 2^24 (2 e + e^2) < 2.001; the rule's own quotient
+//              is rounded: 2^24 e = 1; the conversion to an integer: 0.5. Together < 3.6.
+//   UNIT       p = fma(x, A, B) with A = 65536 / step (1 + e); B is exact. For values up to 128.5:
+//              A's rounding 0.51, the sum's 0.5, the conversion's 0.5, the rule's doubles 2^-28.
+//   DIRECTION  p = x * f with f = 65536 * 127 / length (1 + e). For values up to 128: f's rounding
+//              0.5, the product's 0.5, the conversion's 0.5, the rule's doubles 2^-28.
 //
-// For UNIT and DIRECTION the rule's number lies between two products; if their integer parts are
-// equal, so is its integer part. 0 never causes doubt, because both sides of it are truncated to 0.
-// Values that no int32 holds, and NaN, become the smallest int32 in a conversion (on Arm also 0, or
-// the largest). For RANGES that is a whole number, and UNIT and DIRECTION look for its code, so
-// that the rule decides, and detects what is not finite. Steps and factors within [2^-100, 2^100]
-// keep all relevant products and factors normal; others are divided. embed_quotient_test checks
-// this.
+// So kRangesDoubt = 4 and kDoubt = 2 are enough: a value that is so many units or more from a whole
+// number is on the same side of it in the product and in the rule's number. One value in 8,192 is
+// nearer, or in 16,384. UNIT and DIRECTION drop the fraction of negative numbers, too, so they add 1
+// to these after they are rounded down. For DIRECTION 0 causes no doubt, because both sides of it
+// are truncated to 0: many embeddings contain zeros. Values that no int32 holds, and NaN, become the
+// smallest int32 in a conversion (on Arm also 0, or the largest), which is a whole number, so the
+// rule decides, and detects what is not finite; only DIRECTION has to look for NaN on Arm. Steps and
+// factors within [2^-100, 2^100] keep all relevant products and factors normal; others are divided.
+// embed_quotient_test checks this.
 #if defined(QUANTD_EMBED_RECIPES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_EMBED_RECIPES_INL_H_
 #undef QUANTD_EMBED_RECIPES_INL_H_
@@ -44,10 +42,9 @@ using D64 = hn::Repartition<double, DF>;
 using V64 = hn::Vec<D64>;
 
 inline constexpr size_t kBlock = 4 * N;
-inline constexpr float kOne = 65536;  // of RANGES, with 16 fraction bits
-inline constexpr int kDoubt = 4;
-inline constexpr double kUnitDoubt = 0x1p-15;
-inline constexpr double kDirectionDoubt = 0x1p-22;  // relative to the number
+inline constexpr float kOne = 65536;  // with 16 fraction bits
+inline constexpr int kRangesDoubt = 4;
+inline constexpr int kDoubt = 2;  // of UNIT and DIRECTION
 
 struct Four {
   V a, b, c, d;
@@ -79,25 +76,33 @@ class Finite {
   Four sums_;
 };
 
-// For RANGES, where kDoubt is already added to the numbers: the codes of two vectors, and the
-// fraction in the lower half of each lane.
-struct Pair {
-  I16 codes;  // of the first vector in even lanes, of the second in odd lanes
-  hn::Vec<DU16> least;
+// A product, to which its doubt is already added, as an integer.
+HWY_INLINE I ToFixed(V p) {
+  // 0x7FFF0000 is a whole number, too.
+  if constexpr (!kOverflowIsLowest) p = hn::Min(p, hn::Set(DF(), 32767 * kOne));
+  return RoundToInt(p);
+}
 
-  HWY_INLINE Pair(I even, I odd) {
-    const DI16 di16;
-    const DU16 du16;
-    codes = hn::OddEven(hn::BitCast(di16, odd), hn::BitCast(di16, hn::ShiftRight<16>(even)));
-    least = hn::Min(hn::BitCast(du16, even), hn::BitCast(du16, odd));
-  }
-};
+// The integer parts of two vectors of products, rounded down: those of the first in even lanes.
+HWY_INLINE I16 WholeOf(I even, I odd) {
+  const DI16 di16;
+  return hn::OddEven(hn::BitCast(di16, odd), hn::BitCast(di16, hn::ShiftRight<16>(even)));
+}
+// The smaller fraction of each lane, in its lower half.
+HWY_INLINE hn::Vec<DU16> LeastOf(I a, I b) {
+  const DU16 du16;
+  return hn::Min(hn::BitCast(du16, a), hn::BitCast(du16, b));
+}
+HWY_INLINE hn::Vec<DU16> LeastOf(I a, I b, I c, I d) {
+  return hn::Min(LeastOf(a, b), LeastOf(c, d));
+}
 
-// `least` is the minimum of some numbers: whether one of them is in doubt.
+// `least` is the minimum of some fractions: whether one of them is in doubt.
+template <int kMost>
 HWY_INLINE bool InDoubt(hn::Vec<DU16> least) {
   const DU du;
-  static_assert(2 * kDoubt == 1 << 3);
-  const U behind = hn::And(hn::BitCast(du, least), hn::Set(du, 0xFFF8));
+  static_assert((kMost & (kMost - 1)) == 0);
+  const U behind = hn::And(hn::BitCast(du, least), hn::Set(du, 0x10000 - 2 * kMost));
   return !hn::AllFalse(du, hn::Eq(behind, hn::Zero(du)));
 }
 
@@ -150,13 +155,17 @@ class Ranges {
       finite.Add(x);
       return Divide(x, i);
     }
-    const Pair ab = Multiply(x.a, x.b, LoadTwo(low_ + i), LoadTwo(factor_ + i));
-    const Pair cd = Multiply(x.c, x.d, LoadTwo(low_ + i + 2 * N), LoadTwo(factor_ + i + 2 * N));
-    if (HWY_UNLIKELY(InDoubt(hn::Min(ab.least, cd.least)))) {
+    const Four low = LoadFour(low_ + i);
+    const Four factor = LoadFour(factor_ + i);
+    const I a = Multiply(x.a, low.a, factor.a);
+    const I b = Multiply(x.b, low.b, factor.b);
+    const I c = Multiply(x.c, low.c, factor.c);
+    const I d = Multiply(x.d, low.d, factor.d);
+    if (HWY_UNLIKELY(InDoubt<kRangesDoubt>(LeastOf(a, b, c, d)))) {
       finite.Add(x);
       return Divide(x, i);
     }
-    return PackPairedBytes(ab.codes, cd.codes);
+    return OrderPairedBytes(NarrowBytes(WholeOf(a, b), WholeOf(c, d)));
   }
 
   // Blocks of kRows rows, which share loaded values: a block of one row needs 12 loads instead of
@@ -175,17 +184,18 @@ class Ranges {
 #pragma GCC unroll 4
       for (size_t row = 0; row < kRows; ++row) {
         const Two v = LoadTwo(As<float>(x + row * stride) + at);
-        const Pair pair = Multiply(v.a, v.b, low, factor);
-        codes[row][half] = pair.codes;
-        least = half + row == 0 ? pair.least : hn::Min(least, pair.least);
+        const I a = Multiply(v.a, low.a, factor.a);
+        const I b = Multiply(v.b, low.b, factor.b);
+        codes[row][half] = WholeOf(a, b);
+        least = half + row == 0 ? LeastOf(a, b) : hn::Min(least, LeastOf(a, b));
       }
     }
-    if (HWY_UNLIKELY(InDoubt(least))) {
+    if (HWY_UNLIKELY(InDoubt<kRangesDoubt>(least))) {
       return DivideRows<kRows, kFlip>(*this, x, stride, i, y, y_stride);
     }
 #pragma GCC unroll 4
     for (size_t row = 0; row < kRows; ++row) {
-      const U8 bytes = PackPairedBytes(codes[row][0], codes[row][1]);
+      const U8 bytes = OrderPairedBytes(NarrowBytes(codes[row][0], codes[row][1]));
       hn::StoreU(Flipped<kFlip>(bytes), DU8(), y + row * y_stride + i);
     }
     return true;
@@ -206,16 +216,10 @@ class Ranges {
     return kFlip == 0 ? bytes : hn::Xor(bytes, hn::Set(DU8(), kFlip));
   }
 
-  static HWY_INLINE Pair Multiply(V a, V b, const Two& low, const Two& factor) {
-    return {Multiply(a, low.a, factor.a), Multiply(b, low.b, factor.b)};
-  }
   static HWY_INLINE I Multiply(V x, V low, V factor) {
     const DF df;
     // low - x, which is exactly -(x - low): x86 can subtract a memory operand on that side only.
-    V p = hn::NegMulAdd(hn::Sub(low, x), factor, hn::Set(df, kDoubt));
-    // 0x7FFF0000, which is in doubt like the others.
-    if constexpr (!kOverflowIsLowest) p = hn::Min(p, hn::Set(df, 32767 * kOne));
-    return RoundToInt(p);
+    return ToFixed(hn::NegMulAdd(hn::Sub(low, x), factor, hn::Set(df, kRangesDoubt)));
   }
   // Clamped first, because the bounds are whole numbers.
   static HWY_INLINE I Floor(V x, V low, V step) {
@@ -247,22 +251,15 @@ class Ranges {
   const float* factor_;
 };
 
-// The integer parts of four vectors, saturated to int16.
-struct Whole {
-  I16 ab, cd;
-
-  template <class Make>
-  HWY_INLINE Whole(const Four& x, Make make) {
-    ab = PackInt16(TruncateToInt(make(x.a)), TruncateToInt(make(x.b)));
-    cd = PackInt16(TruncateToInt(make(x.c)), TruncateToInt(make(x.d)));
-  }
-  HWY_INLINE I8 Codes() const { return NarrowSigned(ab, cd); }
-};
-
-HWY_INLINE bool AreSame(I8 a, I8 b) { return hn::AllTrue(DI8(), hn::Eq(a, b)); }
-HWY_INLINE U8 Ordered(I8 codes) { return OrderBytes(hn::BitCast(DU8(), codes)); }
+// Converts whole numbers to bytes, saturated to [-128, 127].
 HWY_INLINE U8 ToSigned(I a, I b, I c, I d) {
-  return Ordered(NarrowSigned(PackInt16(a, b), PackInt16(c, d)));
+  return OrderBytes(hn::BitCast(DU8(), NarrowSigned(PackInt16(a, b), PackInt16(c, d))));
+}
+// Numbers that are not whole, rounded towards zero instead of down.
+HWY_INLINE I16 TowardsZero(I16 down) { return hn::Sub(down, hn::ShiftRight<15>(down)); }
+HWY_INLINE I8 TowardsZero(I8 down) {
+  const DI8 di8;
+  return hn::Sub(down, hn::VecFromMask(di8, hn::Lt(down, hn::Zero(di8))));
 }
 
 class Unit {
@@ -271,25 +268,24 @@ class Unit {
   HWY_INLINE void Row(size_t) {}
 
   HWY_INLINE U8 Block(const Four& x, size_t, Finite& finite) const {
-    if constexpr (!kOverflowIsLowest) finite.Add(x);
-    const Whole less(x, [](V v) HWY_ATTR { return Multiply(v, -kUnitDoubt); });
-    const Whole more(x, [](V v) HWY_ATTR { return Multiply(v, kUnitDoubt); });
-    const I8 codes = less.Codes();
-    if (HWY_UNLIKELY(!AreSame(codes, more.Codes()) || AnyLowest(less.ab, less.cd))) {
+    const I a = Multiply(x.a);
+    const I b = Multiply(x.b);
+    const I c = Multiply(x.c);
+    const I d = Multiply(x.d);
+    if (HWY_UNLIKELY(InDoubt<kDoubt>(LeastOf(a, b, c, d)))) {
       finite.Add(x);
       return ToSigned(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
     }
-    return Ordered(codes);
+    return OrderPairedBytes(
+        hn::BitCast(DU8(), NarrowSigned(TowardsZero(WholeOf(a, b)), TowardsZero(WholeOf(c, d)))));
   }
 
  private:
-  static HWY_INLINE V Multiply(V x, double more) {
+  static HWY_INLINE I Multiply(V x) {
     const DF df;
-    constexpr double kFactor = 1 / rules::kUnitStep;
-    const V p = hn::MulAdd(x, hn::Set(df, static_cast<float>(kFactor)),
-                           hn::Set(df, static_cast<float>(kFactor - 128 + more)));
-    // NaN gets the largest code. Only after the product, which makes signalling NaNs quiet.
-    return kOverflowIsLowest ? p : MinSkipNan(p, hn::Set(df, 128));
+    constexpr double kFactor = kOne / rules::kUnitStep;
+    return ToFixed(hn::MulAdd(x, hn::Set(df, static_cast<float>(kFactor)),
+                              hn::Set(df, static_cast<float>(kFactor - 128 * kOne + kDoubt))));
   }
   static HWY_INLINE I Divide(V x) {
     const D64 d64;
@@ -311,8 +307,7 @@ class Direction {
     is_length_ = rules::IsLength(length_);
     const double factor = is_length_ ? 127 / length_ : 0;
     has_factor_ = factor >= 0x1p-100 && factor <= 0x1p100;
-    less_ = has_factor_ ? static_cast<float>(factor * (1 - kDirectionDoubt)) : 0;
-    more_ = has_factor_ ? static_cast<float>(factor * (1 + kDirectionDoubt)) : 0;
+    factor_ = has_factor_ ? static_cast<float>(kOne * factor) : 0;
   }
 
   HWY_INLINE U8 Block(const Four& x, size_t, Finite& finite) const {
@@ -321,17 +316,30 @@ class Direction {
       return hn::Zero(DU8());
     }
     if constexpr (!kOverflowIsLowest) finite.Add(x);
-    const Whole less(x, [this](V v) HWY_ATTR { return hn::Mul(v, hn::Set(DF(), less_)); });
-    const Whole more(x, [this](V v) HWY_ATTR { return hn::Mul(v, hn::Set(DF(), more_)); });
-    const I8 codes = hn::Max(more.Codes(), hn::Set(DI8(), -127));
-    if (HWY_UNLIKELY(!has_factor_ || !AreSame(codes, less.Codes()))) {
+    const I a = Multiply(x.a);
+    const I b = Multiply(x.b);
+    const I c = Multiply(x.c);
+    const I d = Multiply(x.d);
+    if (HWY_UNLIKELY(!has_factor_ || (InDoubt<kDoubt>(LeastOf(a, b, c, d)) &&
+                                      InDoubt<kDoubt>(LeastOf(Far(a), Far(b), Far(c), Far(d)))))) {
       finite.Add(x);
       return ToSigned(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
     }
-    return Ordered(codes);
+    // -128 and less become -127, because 1 is added to the saturated number.
+    return OrderPairedBytes(
+        hn::BitCast(DU8(), TowardsZero(NarrowSigned(WholeOf(a, b), WholeOf(c, d)))));
   }
 
  private:
+  HWY_INLINE I Multiply(V x) const {
+    const DF df;
+    return ToFixed(hn::MulAdd(x, hn::Set(df, factor_), hn::Set(df, kDoubt)));
+  }
+  // Not in doubt if it is next to 0.
+  static HWY_INLINE I Far(I p) {
+    const DU du;
+    return hn::BitCast(DI(), hn::Max(hn::BitCast(du, p), hn::Set(du, 2 * kDoubt)));
+  }
   HWY_INLINE I Divide(V x) const {
     const D64 d64;
     const V64 length = hn::Set(d64, length_);
@@ -347,8 +355,7 @@ class Direction {
   double length_ = 0;
   bool is_length_ = false;
   bool has_factor_ = false;
-  float less_ = 0;
-  float more_ = 0;
+  float factor_ = 0;
 };
 
 }  // namespace HWY_NAMESPACE

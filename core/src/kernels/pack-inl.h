@@ -177,12 +177,13 @@ HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
 
 // Two int16 vectors in pack order, saturated to [0, 255] and put in order.
 HWY_INLINE U8 PackBytes(I16 ab, I16 cd) { return OrderBytes(NarrowBytes(ab, cd)); }
-// Like PackBytes, for vectors with one int32 vector in even lanes and the next one in odd lanes.
-HWY_INLINE U8 PackPairedBytes(I16 ab, I16 cd) {
+// The bytes of two int16 vectors in pack order, each with one vector's numbers in even lanes and the
+// next one's in odd lanes, put in order.
+HWY_INLINE U8 OrderPairedBytes(U8 bytes) {
   alignas(16) static constexpr uint8_t kApart[16] = {0, 2,  4,  6,  1, 3,  5,  7,
                                                      8, 10, 12, 14, 9, 11, 13, 15};
   const DU8 du8;
-  return OrderBytes(hn::TableLookupBytes(NarrowBytes(ab, cd), hn::LoadDup128(du8, kApart)));
+  return OrderBytes(hn::TableLookupBytes(bytes, hn::LoadDup128(du8, kApart)));
 }
 
 // Combines neighbours into one number, for packing: kWeight is the weight of the second (odd) one.
