@@ -55,6 +55,24 @@ inline const ResponseFields& FieldsOf(Method method) {
   return kResponseFields[OperationIndex(method)];
 }
 
+// Sizes count one byte for each tag, except for that of parameters.
+constexpr bool HasShortTag(uint32_t number) { return number < 16; }
+static_assert(
+    [] {
+      for (const MethodInfo& info : kMethods) {
+        if (!HasShortTag(info.item_response)) return false;
+      }
+      for (const ResponseFields& fields : kResponseFields) {
+        for (const uint32_t number : {fields.y, fields.y_scale, fields.y_zero_point,
+                                      fields.y_tensor_scale, fields.quantization_error}) {
+          if (!HasShortTag(number)) return false;
+        }
+      }
+      return HasShortTag(v1::Tensor::kRawDataFieldNumber) &&
+             HasShortTag(v1::Tensor::kSharedMemoryFieldNumber);
+    }(),
+    "a field of a response has a tag of two bytes");
+
 // The field parameters, with its tag and length.
 inline uint64_t ParametersBytes(const ResponseLayout& layout) {
   const uint64_t size = layout.parameters.size();

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import quantd
-from quantd import calibration, choices, embeddings, engine, engine_stream, items, operations, types
+from quantd import calibration, choices, embeddings, engine, engine_stream, items, messages, operations, types
 
 ROOT = Path(__file__).resolve().parents[3]
 USES = Path(__file__).with_name("typed_uses.py")
@@ -92,6 +92,14 @@ def test_other_names_are_those_of_the_contract():
         known = {value.number: value.name for value in field.enum_type.values if value.number}
         assert {number: known[number].endswith(f"_{name.upper()}") for name, number in numbers.items()} == dict.fromkeys(known, True)
     assert get_args(embeddings.Preset) == tuple(embeddings.PRESETS)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_signatures_have_every_field(name):
+    fields = {field.name for field in messages.REQUESTS[name].DESCRIPTOR.fields}
+    # `out` is the place of y; its bytes always come as raw_data.
+    left = fields - set(inspect.signature(getattr(operations.Operations, name)).parameters) - {"output", "output_encoding"}
+    assert not left
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -1,6 +1,7 @@
 #include "c_arguments.h"
 
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -34,6 +35,37 @@ absl::Status CheckChoice(int32_t value, int32_t count, absl::string_view field) 
   return FieldError(field,
                     absl::StrCat(field, " is ", value, ", 0 to ", count - 1, " are possible"));
 }
+
+// Takes a number of core.h as the core's value. kLast is the core's last one and kMax core.h's: a
+// value that only one of them has is a compile error.
+template <auto kLast, int kMax>
+absl::Status Take(int32_t value, absl::string_view field, decltype(kLast)& to) {
+  static_assert(static_cast<int>(kLast) == kMax);
+  to = static_cast<decltype(kLast)>(value);
+  return CheckChoice(value, kMax + 1, field);
+}
+// The same if the core has no value for 0, which means its first one.
+template <auto kLast, int kMax>
+absl::Status TakeOrFirst(int32_t value, absl::string_view field, decltype(kLast)& to) {
+  static_assert(static_cast<int>(kLast) + 1 == kMax);
+  to = static_cast<decltype(kLast)>(value == 0 ? 0 : value - 1);
+  return CheckChoice(value, kMax + 1, field);
+}
+
+// core.h has all types, with the core's numbers.
+constexpr int kTypes[] = {
+    QUANTD_FLOAT,        QUANTD_UINT8,          QUANTD_INT8,       QUANTD_UINT16,
+    QUANTD_INT16,        QUANTD_INT32,          QUANTD_FLOAT16,    QUANTD_BFLOAT16,
+    QUANTD_FLOAT8E4M3FN, QUANTD_FLOAT8E4M3FNUZ, QUANTD_FLOAT8E5M2, QUANTD_FLOAT8E5M2FNUZ,
+    QUANTD_UINT4,        QUANTD_INT4,           QUANTD_FLOAT4E2M1, QUANTD_FLOAT8E8M0,
+    QUANTD_UINT2,        QUANTD_INT2,           QUANTD_FLOAT6E2M3, QUANTD_FLOAT6E3M2};
+static_assert([] {
+  if (std::size(kTypes) != kDataTypes.size()) return false;
+  for (size_t i = 0; i < std::size(kTypes); ++i) {
+    if (kTypes[i] != static_cast<int>(kDataTypes[i].type)) return false;
+  }
+  return true;
+}());
 
 struct Foreign {
   bool set;
@@ -88,6 +120,10 @@ absl::Status ReadScale(const quantd_parameters& from, Parameters& to) {
   return absl::OkStatus();
 }
 
+absl::Status TakeNonFinite(int32_t value, NonFinite& to) {
+  return TakeOrFirst<NonFinite::kIgnore, QUANTD_NON_FINITE_IGNORE>(value, "non_finite", to);
+}
+
 // saturate and report_error.
 template <typename Parameters>
 absl::Status ReadOutput(const quantd_parameters& from, Parameters& to) {
@@ -125,12 +161,12 @@ absl::StatusOr<QuantizeParameters> ToQuantize(const quantd_parameters& parameter
   if (status.ok()) status = ReadCommon(parameters, result);
   if (status.ok()) status = ReadScale(parameters, result);
   if (status.ok()) status = ReadOutput(parameters, result);
-  if (status.ok()) status = CheckChoice(parameters.zero_point_order, 3, "zero_point_order");
+  if (status.ok()) {
+    status = TakeOrFirst<ZeroPointOrder::kBeforeRounding, QUANTD_ZERO_POINT_ORDER_BEFORE_ROUNDING>(
+        parameters.zero_point_order, "zero_point_order", result.zero_point_order);
+  }
   if (!status.ok()) return status;
   result.precision = static_cast<DataType>(parameters.precision);
-  if (parameters.zero_point_order == QUANTD_ZERO_POINT_ORDER_BEFORE_ROUNDING) {
-    result.zero_point_order = ZeroPointOrder::kBeforeRounding;
-  }
   return result;
 }
 
@@ -165,13 +201,13 @@ absl::StatusOr<DynamicQuantizeParameters> ToDynamicQuantize(const quantd_paramet
                                      "DynamicQuantize");
   if (status.ok()) status = ReadCommon(parameters, result);
   if (status.ok()) status = ReadOutput(parameters, result);
-  if (status.ok()) status = CheckChoice(parameters.symmetry, 3, "symmetry");
-  if (status.ok()) status = CheckChoice(parameters.non_finite, 3, "non_finite");
+  if (status.ok()) {
+    status = Take<Symmetry::kSymmetric, QUANTD_SYMMETRY_SYMMETRIC>(parameters.symmetry, "symmetry",
+                                                                   result.symmetry);
+  }
+  if (status.ok()) status = TakeNonFinite(parameters.non_finite, result.non_finite);
   if (!status.ok()) return status;
   result.scale_type = static_cast<DataType>(parameters.scale_type);
-  if (parameters.symmetry == QUANTD_SYMMETRY_ASYMMETRIC) result.symmetry = Symmetry::kAsymmetric;
-  if (parameters.symmetry == QUANTD_SYMMETRY_SYMMETRIC) result.symmetry = Symmetry::kSymmetric;
-  if (parameters.non_finite == QUANTD_NON_FINITE_IGNORE) result.non_finite = NonFinite::kIgnore;
   return result;
 }
 
@@ -187,23 +223,27 @@ absl::StatusOr<QuantizeEmbeddingsParameters> ToEmbeddings(const quantd_embedding
     if (!ranges.ok()) return ranges.status();
     result.ranges = *std::move(ranges);
   }
-  absl::Status status = CheckChoice(embeddings.recipe, 5, "recipe");
+  absl::Status status = Take<EmbeddingRecipe::kBits, QUANTD_EMBEDDING_BITS>(
+      embeddings.recipe, "recipe", result.recipe);
   if (status.ok()) status = CheckChoice(embeddings.normalize, 2, "normalize");
-  if (status.ok()) status = CheckChoice(embeddings.non_finite, 3, "non_finite");
-  if (status.ok()) status = CheckChoice(embeddings.bit_order, 3, "bit_order");
-  if (status.ok()) status = CheckChoice(embeddings.bit_threshold, 3, "bit_threshold");
-  if (status.ok()) status = CheckChoice(embeddings.signed_bits, 3, "signed_bits");
+  if (status.ok()) status = TakeNonFinite(embeddings.non_finite, result.non_finite);
+  if (status.ok()) {
+    status = Take<BitOrder::kLsbFirst, QUANTD_BIT_ORDER_LSB_FIRST>(embeddings.bit_order,
+                                                                   "bit_order", result.bit_order);
+  }
+  if (status.ok()) {
+    status = Take<BitThreshold::kGreaterOrEqual, QUANTD_BIT_THRESHOLD_GREATER_OR_EQUAL>(
+        embeddings.bit_threshold, "bit_threshold", result.bit_threshold);
+  }
+  if (status.ok()) {
+    status = Take<SignedBits::kTwosComplement, QUANTD_SIGNED_BITS_TWOS_COMPLEMENT>(
+        embeddings.signed_bits, "signed_bits", result.signed_bits);
+  }
   if (status.ok()) status = CheckChoice(embeddings.reserved, 1, "reserved");
   if (!status.ok()) return status;
-  // The numbers are those of the core's enumerations.
-  result.recipe = static_cast<EmbeddingRecipe>(embeddings.recipe);
   result.output_type = static_cast<DataType>(embeddings.output_type);
   result.dimensions = embeddings.dimensions;
   result.normalize = embeddings.normalize != 0;
-  result.bit_order = static_cast<BitOrder>(embeddings.bit_order);
-  result.bit_threshold = static_cast<BitThreshold>(embeddings.bit_threshold);
-  result.signed_bits = static_cast<SignedBits>(embeddings.signed_bits);
-  if (embeddings.non_finite == QUANTD_NON_FINITE_IGNORE) result.non_finite = NonFinite::kIgnore;
   result.report_error = embeddings.report != nullptr;
   return result;
 }

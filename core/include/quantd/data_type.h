@@ -55,7 +55,7 @@ struct DataTypeInfo {
   DataType type;
   absl::string_view name;  // ONNX name, such as "FLOAT8E4M3FN"
   DataTypeKind kind;
-  int bits;         // storage of one element: 2, 4, 6, 8, 16 or 32
+  int bits;         // storage of one element: one of kWidths
   int64_t minimum;  // smallest value of an integer type, else 0
   int64_t maximum;  // largest value of an integer type, else 0
   float largest;    // largest finite value as FLOAT (integers: maximum)
@@ -87,6 +87,17 @@ inline constexpr std::array<DataTypeInfo, 20> kDataTypes = {{
     {DataType::kFloat6E2M3, "FLOAT6E2M3", DataTypeKind::kMiniFloat, 6, 0, 0, 7.5, 2},
     {DataType::kFloat6E3M2, "FLOAT6E3M2", DataTypeKind::kMiniFloat, 6, 0, 0, 28, 4},
 }};
+
+// Each width has code of its own wherever elements are packed, here and in the clients.
+inline constexpr std::array<int, 6> kWidths = {2, 4, 6, 8, 16, 32};
+static_assert([] {
+  for (const DataTypeInfo& info : kDataTypes) {
+    bool known = false;
+    for (const int bits : kWidths) known |= bits == info.bits;
+    if (!known) return false;
+  }
+  return true;
+}());
 
 namespace internal {
 

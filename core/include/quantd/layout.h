@@ -73,6 +73,7 @@ struct LayoutInfo {
   int ggml_type;    // kGguf: the tensor's type in the file; else -1
   int ggml_file;    // kGguf: the value of general.file_type in such a file; -1: none
   int block_bytes;  // kGguf: bytes of `columns_of` elements; else 0
+  absl::string_view ggml_name;  // kGguf: GGML's name of the type, such as "Q8_0"; else empty
 };
 
 // All layouts, in the order of the enumerators.

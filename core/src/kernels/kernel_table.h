@@ -14,6 +14,7 @@
 #define QUANTD_SRC_KERNELS_KERNEL_TABLE_H_
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -76,32 +77,14 @@ enum class Encoder : uint8_t {
   kFloat6E2M3,  // one byte per code, 0 to 63
   kFloat6E3M2,
 };
-inline constexpr size_t kEncoders = 9;
-
 // The type of the codes that an encoder writes; for integers the signed type of that width.
-constexpr DataType TypeOf(Encoder encoder) {
-  switch (encoder) {
-    case Encoder::kInteger8:
-      return DataType::kInt8;
-    case Encoder::kInteger16:
-      return DataType::kInt16;
-    case Encoder::kFloat8E4M3Fn:
-      return DataType::kFloat8E4M3Fn;
-    case Encoder::kFloat8E4M3Fnuz:
-      return DataType::kFloat8E4M3Fnuz;
-    case Encoder::kFloat8E5M2:
-      return DataType::kFloat8E5M2;
-    case Encoder::kFloat8E5M2Fnuz:
-      return DataType::kFloat8E5M2Fnuz;
-    case Encoder::kFloat4E2M1:
-      return DataType::kFloat4E2M1;
-    case Encoder::kFloat6E2M3:
-      return DataType::kFloat6E2M3;
-    case Encoder::kFloat6E3M2:
-      return DataType::kFloat6E3M2;
-  }
-  return DataType::kUnspecified;
-}
+inline constexpr auto kEncoderTypes =
+    std::to_array({DataType::kInt8, DataType::kInt16, DataType::kFloat8E4M3Fn,
+                   DataType::kFloat8E4M3Fnuz, DataType::kFloat8E5M2, DataType::kFloat8E5M2Fnuz,
+                   DataType::kFloat4E2M1, DataType::kFloat6E2M3, DataType::kFloat6E3M2});
+inline constexpr size_t kEncoders = kEncoderTypes.size();
+static_assert(kEncoders == static_cast<size_t>(Encoder::kFloat6E3M2) + 1);
+constexpr DataType TypeOf(Encoder encoder) { return kEncoderTypes[static_cast<size_t>(encoder)]; }
 
 // The format of a code in Dequantize. 4- and 2-bit integers are unpacked to kUint8 or kInt8.
 enum class Decoder : uint8_t {
@@ -118,38 +101,15 @@ enum class Decoder : uint8_t {
   kFloat6E2M3,  // one byte per code; the upper two bits are ignored
   kFloat6E3M2,
 };
-inline constexpr size_t kDecoders = 12;
-
 // The type of the codes that a decoder reads.
-constexpr DataType TypeOf(Decoder decoder) {
-  switch (decoder) {
-    case Decoder::kUint8:
-      return DataType::kUint8;
-    case Decoder::kInt8:
-      return DataType::kInt8;
-    case Decoder::kUint16:
-      return DataType::kUint16;
-    case Decoder::kInt16:
-      return DataType::kInt16;
-    case Decoder::kInt32:
-      return DataType::kInt32;
-    case Decoder::kFloat8E4M3Fn:
-      return DataType::kFloat8E4M3Fn;
-    case Decoder::kFloat8E4M3Fnuz:
-      return DataType::kFloat8E4M3Fnuz;
-    case Decoder::kFloat8E5M2:
-      return DataType::kFloat8E5M2;
-    case Decoder::kFloat8E5M2Fnuz:
-      return DataType::kFloat8E5M2Fnuz;
-    case Decoder::kFloat4E2M1:
-      return DataType::kFloat4E2M1;
-    case Decoder::kFloat6E2M3:
-      return DataType::kFloat6E2M3;
-    case Decoder::kFloat6E3M2:
-      return DataType::kFloat6E3M2;
-  }
-  return DataType::kUnspecified;
-}
+inline constexpr auto kDecoderTypes =
+    std::to_array({DataType::kUint8, DataType::kInt8, DataType::kUint16, DataType::kInt16,
+                   DataType::kInt32, DataType::kFloat8E4M3Fn, DataType::kFloat8E4M3Fnuz,
+                   DataType::kFloat8E5M2, DataType::kFloat8E5M2Fnuz, DataType::kFloat4E2M1,
+                   DataType::kFloat6E2M3, DataType::kFloat6E3M2});
+inline constexpr size_t kDecoders = kDecoderTypes.size();
+static_assert(kDecoders == static_cast<size_t>(Decoder::kFloat6E3M2) + 1);
+constexpr DataType TypeOf(Decoder decoder) { return kDecoderTypes[static_cast<size_t>(decoder)]; }
 
 // Whether zero points of these codes are codes themselves, which must be decoded.
 constexpr bool IsMiniFloat(Decoder decoder) {

@@ -22,39 +22,6 @@ absl::string_view DtypeOf(DataType type) {
   return type == DataType::kBfloat16 ? "BF16" : "F32";
 }
 
-absl::string_view GgmlName(Layout layout) {
-  switch (layout) {
-    case Layout::kGgufF32:
-      return "F32";
-    case Layout::kGgufF16:
-      return "F16";
-    case Layout::kGgufBf16:
-      return "BF16";
-    case Layout::kGgufQ8_0:
-      return "Q8_0";
-    case Layout::kGgufQ4_0:
-      return "Q4_0";
-    case Layout::kGgufQ4_1:
-      return "Q4_1";
-    case Layout::kGgufQ5_0:
-      return "Q5_0";
-    case Layout::kGgufQ5_1:
-      return "Q5_1";
-    case Layout::kGgufMxfp4:
-      return "MXFP4";
-    case Layout::kGgufQ2K:
-      return "Q2_K";
-    case Layout::kGgufQ3K:
-      return "Q3_K";
-    case Layout::kGgufQ4K:
-      return "Q4_K";
-    case Layout::kGgufQ5K:
-      return "Q5_K";
-    default:
-      return "Q6_K";
-  }
-}
-
 // Adds the parts of a geometry, one after the other.
 class Builder {
  public:
@@ -165,8 +132,7 @@ Geometry Gguf(const WeightPlan& plan) {
   const LayoutInfo& info = Info(plan.layout);
   return Builder(plan)
       .Flat(info.columns_of == 1 ? kAnyAlign : info.columns_of)
-      .Cut(Role::kCodes, "", GgmlName(plan.layout), plan.shape, 1, info.columns_of,
-           info.block_bytes)
+      .Cut(Role::kCodes, "", info.ggml_name, plan.shape, 1, info.columns_of, info.block_bytes)
       .Take();
 }
 

@@ -15,11 +15,12 @@ using enum Layout;
 
 constexpr LayoutInfo Row(Layout layout, absl::string_view name, LayoutFamily family,
                          int64_t columns_of) {
-  return {layout, name, family, columns_of, true, -1, -1, 0};
+  return {layout, name, family, columns_of, true, -1, -1, 0, ""};
 }
-constexpr LayoutInfo Gguf(Layout layout, absl::string_view name, int64_t block, int bytes,
-                          bool encodes, int ggml_type, int ggml_file) {
-  return {layout, name, LayoutFamily::kGguf, block, encodes, ggml_type, ggml_file, bytes};
+constexpr LayoutInfo Gguf(Layout layout, absl::string_view name, absl::string_view ggml_name,
+                          int64_t block, int bytes, bool encodes, int ggml_type, int ggml_file) {
+  return {layout, name,     LayoutFamily::kGguf, block, encodes, ggml_type, ggml_file,
+          bytes,  ggml_name};
 }
 
 constexpr LayoutFamily kCt = LayoutFamily::kCompressedTensors;
@@ -38,20 +39,20 @@ constexpr LayoutInfo kLayouts[] = {
     Row(kNvfp4, "compressed-tensors:nvfp4", kCt, 16),
     Row(kMxfp4, "compressed-tensors:mxfp4", kCt, 32),
     // GGML's numbers of types and files.
-    Gguf(kGgufF32, "gguf:f32", 1, 4, true, 0, 0),
-    Gguf(kGgufF16, "gguf:f16", 1, 2, true, 1, 1),
-    Gguf(kGgufBf16, "gguf:bf16", 1, 2, true, 30, 32),
-    Gguf(kGgufQ8_0, "gguf:q8_0", 32, 34, true, 8, 7),
-    Gguf(kGgufQ4_0, "gguf:q4_0", 32, 18, true, 2, 2),
-    Gguf(kGgufQ4_1, "gguf:q4_1", 32, 20, true, 3, 3),
-    Gguf(kGgufQ5_0, "gguf:q5_0", 32, 22, true, 6, 8),
-    Gguf(kGgufQ5_1, "gguf:q5_1", 32, 24, true, 7, 9),
-    Gguf(kGgufMxfp4, "gguf:mxfp4", 32, 17, true, 39, 38),
-    Gguf(kGgufQ2K, "gguf:q2_k", 256, 84, false, 10, -1),
-    Gguf(kGgufQ3K, "gguf:q3_k", 256, 110, false, 11, -1),
-    Gguf(kGgufQ4K, "gguf:q4_k", 256, 144, false, 12, -1),
-    Gguf(kGgufQ5K, "gguf:q5_k", 256, 176, false, 13, -1),
-    Gguf(kGgufQ6K, "gguf:q6_k", 256, 210, false, 14, -1),
+    Gguf(kGgufF32, "gguf:f32", "F32", 1, 4, true, 0, 0),
+    Gguf(kGgufF16, "gguf:f16", "F16", 1, 2, true, 1, 1),
+    Gguf(kGgufBf16, "gguf:bf16", "BF16", 1, 2, true, 30, 32),
+    Gguf(kGgufQ8_0, "gguf:q8_0", "Q8_0", 32, 34, true, 8, 7),
+    Gguf(kGgufQ4_0, "gguf:q4_0", "Q4_0", 32, 18, true, 2, 2),
+    Gguf(kGgufQ4_1, "gguf:q4_1", "Q4_1", 32, 20, true, 3, 3),
+    Gguf(kGgufQ5_0, "gguf:q5_0", "Q5_0", 32, 22, true, 6, 8),
+    Gguf(kGgufQ5_1, "gguf:q5_1", "Q5_1", 32, 24, true, 7, 9),
+    Gguf(kGgufMxfp4, "gguf:mxfp4", "MXFP4", 32, 17, true, 39, 38),
+    Gguf(kGgufQ2K, "gguf:q2_k", "Q2_K", 256, 84, false, 10, -1),
+    Gguf(kGgufQ3K, "gguf:q3_k", "Q3_K", 256, 110, false, 11, -1),
+    Gguf(kGgufQ4K, "gguf:q4_k", "Q4_K", 256, 144, false, 12, -1),
+    Gguf(kGgufQ5K, "gguf:q5_k", "Q5_K", 256, 176, false, 13, -1),
+    Gguf(kGgufQ6K, "gguf:q6_k", "Q6_K", 256, 210, false, 14, -1),
     Row(kBnbNf4, "bnb:nf4", kBnb, 1),
     Row(kBnbNf4Double, "bnb:nf4-double", kBnb, 1),
     Row(kBnbFp4, "bnb:fp4", kBnb, 1),

@@ -2,6 +2,8 @@
 #include "server/wire/decode.h"
 
 #include <gmock/gmock.h>
+#include <google/protobuf/message.h>
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include "request_testing.h"
@@ -145,6 +147,69 @@ TEST(DecodeTest, QuantizeEmbeddingsWithEveryField) {
   decoded = Decode(Method::kQuantizeEmbeddings, message.SerializeAsString());
   EXPECT_EQ(decoded.request.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ErrorField(decoded.request.status()), "parameters");
+}
+
+// Sets a field to something other than its default.
+void Set(const google::protobuf::FieldDescriptor& field, google::protobuf::Message& message) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return reflection.SetInt32(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return field.is_repeated() ? reflection.AddInt64(&message, &field, 7)
+                                 : reflection.SetInt64(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_BOOL:  // an optional one is true by default
+      return reflection.SetBool(&message, &field, !field.has_presence());
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return reflection.SetEnumValue(
+          &message, &field,
+          field.enum_type()->value(field.enum_type()->value_count() - 1)->number());
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection.SetString(&message, &field, "stored");
+    case FieldDescriptor::CPPTYPE_MESSAGE: {
+      google::protobuf::Message& sub = *reflection.MutableMessage(&message, &field);
+      if (sub.GetDescriptor() == v1::Tensor::descriptor()) {
+        sub.CopyFrom(MakeTensor(v1::DATA_TYPE_FLOAT, {1}, Bytes(std::vector<float>{7})));
+      } else {
+        Set(*sub.GetDescriptor()->field(0), sub);
+      }
+      return;
+    }
+    default:
+      FAIL() << "no value for " << field.full_name();
+  }
+}
+
+// A field that nothing reads would be dropped in silence.
+TEST(DecodeTest, EveryFieldOfARequestIsRead) {
+  v1::DynamicQuantizeRequest dynamic;
+  *dynamic.mutable_x() = GoodQuantize().x();
+  v1::QuantizeEmbeddingsRequest embeddings;
+  *embeddings.mutable_x() = GoodQuantize().x();
+  v1::DequantizeRequest dequantize;
+  *dequantize.mutable_x() = MakeTensor(v1::DATA_TYPE_INT8, {1}, "\x05");
+  *dequantize.mutable_scale() = GoodQuantize().scale();
+  const v1::QuantizeRequest quantize = GoodQuantize();
+  const std::array<const google::protobuf::Message*, kUnaryOperations> requests = {
+      &quantize, &dequantize, &dynamic, &embeddings};
+  for (size_t method = 0; method < requests.size(); ++method) {
+    const Decoded without =
+        Decode(static_cast<Method>(method), requests[method]->SerializeAsString());
+    const google::protobuf::Descriptor& type = *requests[method]->GetDescriptor();
+    for (int i = 0; i < type.field_count(); ++i) {
+      const std::unique_ptr<google::protobuf::Message> message(requests[method]->New());
+      message->CopyFrom(*requests[method]);
+      Set(*type.field(i), *message);
+      const Decoded with = Decode(static_cast<Method>(method), message->SerializeAsString());
+      testing::TestPartResultArray differences;
+      {
+        testing::ScopedFakeTestPartResultReporter reporter(&differences);
+        ExpectSame(with.request, without.request);
+      }
+      EXPECT_GT(differences.size(), 0) << type.field(i)->full_name();
+    }
+  }
 }
 
 TEST(DecodeTest, RawBytesAreViewsIntoTheMessage) {

@@ -101,5 +101,19 @@ TEST(ResponseLayoutTest, SizesDoNotOverflow) {
   EXPECT_EQ(ResponseMemoryBytes(layout), ~uint64_t{0});
 }
 
+TEST(ResponseLayoutTest, AnErrorReportHasRoomForEveryField) {
+  v1::QuantizationError message;
+  const google::protobuf::Descriptor& type = *v1::QuantizationError::descriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& field = *type.field(i);
+    if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_DOUBLE) {
+      message.GetReflection()->SetDouble(&message, &field, 1);
+    } else {
+      message.GetReflection()->SetUInt64(&message, &field, ~uint64_t{0});
+    }
+  }
+  EXPECT_EQ(kMaxErrorBytes, 2 + message.ByteSizeLong());  // its tag and its length
+}
+
 }  // namespace
 }  // namespace quantd::wire
