@@ -21,12 +21,12 @@ void ReadCounters(const transport::Counters& counters, metrics::Readings& now) {
   }
   now.connections_throttled = relaxed(counters.abuse(transport::AbuseAction::kConnectionThrottled));
   now.answers_stalled = relaxed(counters.abuse(transport::AbuseAction::kAnswerStalled));
-  static_assert(transport::kGuards + 1 == metrics::kGuardActions.size());
+  static_assert(transport::kAbuseActions + 1 == metrics::kGuardActions.size());
   static_assert(
       metrics::kGuardActions[static_cast<size_t>(transport::AbuseAction::kAnswerStalled)] ==
       "answer_stalled");
-  for (size_t i = 0; i < counters.guards.size(); ++i) {
-    now.guard_actions[i] = relaxed(counters.guards[i]);
+  for (size_t i = 0; i < counters.abuse_actions.size(); ++i) {
+    now.guard_actions[i] = relaxed(counters.abuse_actions[i]);
   }
 }
 

@@ -32,7 +32,7 @@ Kind& KindOf(ConnectionEnd why) {
 }
 
 Kind& KindOf(AbuseAction what) {
-  static std::array<Kind, kGuards> kinds = {{
+  static std::array<Kind, kAbuseActions> kinds = {{
       {Repeated(Level::kWarn, "connection refused"), "too_many"},
       {Repeated(Level::kWarn, "connection refused"), "evicts_one_of_the_peer_with_the_most"},
       {Repeated(Level::kWarn, "connection throttled"), "frames_without_use"},

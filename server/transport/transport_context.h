@@ -1,5 +1,4 @@
-// What all connections share: the handler of calls, the memory, the limits and the
-// counters.
+// What all connections share: the handler of calls, the memory, the limits and the counters.
 #ifndef QUANTD_SERVER_TRANSPORT_TRANSPORT_CONTEXT_H_
 #define QUANTD_SERVER_TRANSPORT_TRANSPORT_CONTEXT_H_
 
@@ -8,48 +7,14 @@
 #include <chrono>
 #include <cstdint>
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/access/session.h"
 #include "server/admission/receiving.h"
-#include "server/errors/call_status.h"
 #include "server/memory/buffer.h"
+#include "server/transport/call_handler.h"
 #include "server/transport/peer_table.h"
 
 namespace quantd::transport {
-
-class ServerCall;
-
-// Answers calls. Called by the leaders of all loops, several at the same time.
-class CallHandler {
- public:
-  // The number of the method at "/package.Service/Method"; -1: unknown.
-  virtual int Find(absl::string_view path) const = 0;
-  // Starts answering a call of a known method. The stream lives until its End.
-  virtual void Begin(ServerCall& stream) = 0;
-  // Counts a call that is refused before it starts, and returns the status for the client.
-  // `method`: the result of Find.
-  virtual errors::CallStatus Refuse(const ServerCall& stream, int method,
-                                    const absl::Status& status) const = 0;
-  // Whether calls of this method only wait for news: they are counted separately.
-  virtual bool Watches(int /*method*/) const { return false; }
-  // The most bytes of a request of `method`, if less than Limits::max_message_bytes. For
-  // methods whose requests have no permit, such as health and reflection, this bounds their
-  // memory.
-  virtual uint64_t MostBytes(int /*method*/) const { return UINT64_MAX; }
-  // Whether other requests wait for memory that a peer holds by not reading its responses.
-  virtual bool AnyoneWaits() const = 0;
-  // Whether calls keep this request header, for Head::metadata.
-  virtual bool Keeps(absl::string_view /*name*/) const { return false; }
-  // Whether a caller with `authorization` (the header; may be empty) may make a call of `method`
-  // (the result of Find).
-  virtual absl::Status Authorize(int /*method*/, absl::string_view /*authorization*/) const {
-    return absl::OkStatus();
-  }
-
- protected:
-  ~CallHandler() = default;
-};
 
 struct Limits {
   uint64_t max_message_bytes = 64 << 20;
@@ -107,14 +72,14 @@ enum class AbuseAction : uint8_t {
   kUploadStalled,  // no progress while others waited for its memory
   kAnswerStalled,  // not read while others waited for its memory
 };
-inline constexpr size_t kGuards = 7;
+inline constexpr size_t kAbuseActions = 7;
 
 // Relaxed: a reading may be slightly out of date.
 struct Counters {
   std::atomic<int64_t> connections{0};  // open now
   std::atomic<uint64_t> accepted{0};
   std::array<std::atomic<uint64_t>, kConnectionEnds> ended{};
-  std::array<std::atomic<uint64_t>, kGuards> guards{};
+  std::array<std::atomic<uint64_t>, kAbuseActions> abuse_actions{};
   std::atomic<int64_t> calls{0};  // open now, without watches
   std::atomic<int64_t> watches{0};
   std::atomic<int64_t> throttled_now{0};
@@ -126,10 +91,10 @@ struct Counters {
     ended[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
   }
   void CountAbuse(AbuseAction what) {
-    guards[static_cast<size_t>(what)].fetch_add(1, std::memory_order_relaxed);
+    abuse_actions[static_cast<size_t>(what)].fetch_add(1, std::memory_order_relaxed);
   }
   const std::atomic<uint64_t>& abuse(AbuseAction what) const {
-    return guards[static_cast<size_t>(what)];
+    return abuse_actions[static_cast<size_t>(what)];
   }
 };
 

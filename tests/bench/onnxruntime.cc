@@ -1,4 +1,4 @@
-// See onnxruntime.h.
+// Calls ONNX Runtime from its shared library.
 //
 // OrtGetApiBase()->GetApi(version) returns a table of function pointers that only grows at its end,
 // so a function's place in it is part of the ABI. The wheel has the library but no header; these
