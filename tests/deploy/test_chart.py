@@ -174,6 +174,9 @@ def test_a_chart_that_includes_the_sidecar(tmp_path, shared):
     assert f"--address={env['QUANTD_LISTEN']}" in quantd["startupProbe"]["exec"]["command"]
     theirs = {(m["name"], m["mountPath"]) for m in application["volumeMounts"]}
     assert theirs == {(m["name"], m["mountPath"]) for m in quantd["volumeMounts"]}
+    assert dict(theirs)["quantd-socket"] == "/run/quantd"
+    for container in (quantd, application):
+        assert chart.environment(container).get("QUANTD_SHARED_MEMORY_DIR") == dict(theirs).get("quantd-memory")
     assert all(volume["emptyDir"]["medium"] == "Memory" for volume in pod["volumes"]) and len(pod["volumes"]) == 1 + shared
     selector = rendered["PodMonitor", "shop-quantd"]["spec"]["selector"]["matchLabels"]
     assert selector.items() <= template["metadata"]["labels"].items()
