@@ -13,7 +13,7 @@
 //   DIRECTION  p = x * f with f = 65536 * 127 / length (1 + e). For values up to 128: f's rounding
 //              0.5, the product's 0.5, the conversion's 0.5, the rule's doubles 2^-28.
 //
-// So kRangesDoubt = 4 and kDoubt = 2 are enough: a value that is so many units or more from a whole
+// So kRangesDoubt = 4 and kDoubt = 2 are enough: a value that is at least this far from a whole
 // number is on the same side of it in the product and in the rule's number. One value in 8,192 is
 // nearer, or in 16,384. UNIT and DIRECTION drop the fraction of negative numbers, too, so they add 1
 // to these after they are rounded down. For DIRECTION 0 causes no doubt, because both sides of it
