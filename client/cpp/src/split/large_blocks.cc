@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "messages.h"
 #include "pieces.h"
 #include "sums.h"
@@ -182,6 +183,12 @@ absl::Status QuantizeLargeBlocks(const Sender& sender, const Tensor& x, const Gr
                                  Quantized& result) {
   absl::Status status = Scales(sender, grid, options, two_level, result).Find(RangesOf(x, grid));
   if (!status.ok()) return status;
+  const v1::DataType type = result.scale.data_type;
+  if (!IsInputType(type) && type != v1::DATA_TYPE_FLOAT8E8M0 &&
+      type != v1::DATA_TYPE_FLOAT8E4M3FN) {
+    return absl::InternalError(absl::StrCat("the server's y_scale is ", v1::DataType_Name(type),
+                                            ", which this client cannot read"));
+  }
   const std::vector<float> scales = FloatScales(result, grid.scales);
   QuantizeOptions known;
   known.output_type = result.y.data_type;
