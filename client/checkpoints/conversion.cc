@@ -12,6 +12,7 @@
 #include "checkpoints/config.h"
 #include "checkpoints/errors.h"
 #include "checkpoints/ggml_types.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -48,12 +49,11 @@ class Encoding {
     for (uint32_t i = 0; i < model_.shards.size(); ++i) {
       std::vector<Decision>& decisions = result_->decisions.emplace_back();
       for (const Tensor& tensor : model_.shards[i].tensors) {
-        absl::StatusOr<Decision> decision = Of(tensor);
-        if (!decision.ok()) return decision.status();
-        if (decision->fate == Fate::kConverted && result_->weights_type == DataType::kUnspecified) {
+        QUANTD_ASSIGN_OR_RETURN(Decision decision, Of(tensor));
+        if (decision.fate == Fate::kConverted && result_->weights_type == DataType::kUnspecified) {
           result_->weights_type = tensor.type;
         }
-        decisions.push_back(*std::move(decision));
+        decisions.push_back(std::move(decision));
       }
     }
     FindIgnored();

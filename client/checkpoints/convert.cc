@@ -20,6 +20,7 @@
 #include "checkpoints/run.h"
 #include "checkpoints/workplace.h"
 #include "files/file_names.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -39,10 +40,8 @@ class Conversions {
   }
 
   absl::StatusOr<Report> Run() {
-    if (absl::Status status = LookAhead(); !status.ok()) return status;
-    absl::StatusOr<std::unique_ptr<Workplace>> place = Workplace::Open(PlaceOptions());
-    if (!place.ok()) return place.status();
-    place_ = *std::move(place);
+    QUANTD_RETURN_IF_ERROR(LookAhead());
+    QUANTD_ASSIGN_OR_RETURN(place_, Workplace::Open(PlaceOptions()));
     absl::Status status = Work();
     if (finisher_.joinable()) finisher_.join();
     status.Update(finished_);
@@ -89,12 +88,11 @@ class Conversions {
     }
     for (size_t i = 0; i < prepared_.files; ++i) {
       if (shards.empty()) wanted_.push_back(i);
-      const absl::StatusOr<OutputFile> plan = prepared_.Plan(i);
-      if (!plan.ok()) return plan.status();
+      QUANTD_ASSIGN_OR_RETURN(const OutputFile plan, prepared_.Plan(i));
       const bool wanted = std::find(wanted_.begin(), wanted_.end(), i) != wanted_.end();
-      if (wanted) total_ += runner_.BytesToRead(*plan);
+      if (wanted) total_ += runner_.BytesToRead(plan);
       if (!model_.index_file.has_value()) continue;  // its names were checked
-      for (const OutputTensor& tensor : plan->tensors) {
+      for (const OutputTensor& tensor : plan.tensors) {
         weight_map_.emplace_back(tensor.name, static_cast<uint32_t>(i));
       }
     }
@@ -150,19 +148,16 @@ class Conversions {
       SetLabel(file.name);
       if (!IsDone(file.name, file.size)) {
         const std::string path = place_->PathOf(file.name);
-        absl::Status status = MakeFoldersFor(path);
-        if (!status.ok()) return status;
-        const auto source = OpenFile::Open(file);
-        if (!source.ok()) return source.status();
-        const auto copy = PartialFile::Create(place_->TemporaryOf(file.name), path);
-        if (!copy.ok()) return copy.status();
+        QUANTD_RETURN_IF_ERROR(MakeFoldersFor(path));
+        QUANTD_ASSIGN_OR_RETURN(const auto source, OpenFile::Open(file));
+        QUANTD_ASSIGN_OR_RETURN(const auto copy,
+                                PartialFile::Create(place_->TemporaryOf(file.name), path));
         constexpr uint64_t kPiece = 64 << 20;
         for (uint64_t at = 0; at < file.size; at += kPiece) {
           if (IsInterrupted()) return absl::CancelledError("interrupted");
-          status = (*copy)->Copy(**source, at, at, std::min(kPiece, file.size - at));
-          if (!status.ok()) return status;
+          QUANTD_RETURN_IF_ERROR(copy->Copy(*source, at, at, std::min(kPiece, file.size - at)));
         }
-        if (status = (*copy)->Finish(file.size); !status.ok()) return status;
+        QUANTD_RETURN_IF_ERROR(copy->Finish(file.size));
       }
       done_ += file.size;
     }
@@ -170,9 +165,8 @@ class Conversions {
   }
 
   absl::Status Make(size_t index) {
-    absl::StatusOr<OutputFile> planned = prepared_.Plan(index);
-    if (!planned.ok()) return planned.status();
-    auto plan = std::make_unique<OutputFile>(*std::move(planned));
+    QUANTD_ASSIGN_OR_RETURN(OutputFile planned, prepared_.Plan(index));
+    auto plan = std::make_unique<OutputFile>(std::move(planned));
     SetLabel(plan->name);
     const uint64_t read = runner_.BytesToRead(*plan), before = done_;
     if (TakeOver(plan.get())) {
@@ -180,18 +174,17 @@ class Conversions {
       Record(*plan);
       return absl::OkStatus();
     }
-    absl::StatusOr<std::unique_ptr<PartialFile>> file =
-        PartialFile::Create(place_->TemporaryOf(plan->name), place_->PathOf(plan->name));
-    if (!file.ok()) return file.status();
-    absl::Status status = runner_.Run(plan.get(), file->get());
-    if (!status.ok()) return status;
+    QUANTD_ASSIGN_OR_RETURN(
+        std::unique_ptr<PartialFile> file,
+        PartialFile::Create(place_->TemporaryOf(plan->name), place_->PathOf(plan->name)));
+    QUANTD_RETURN_IF_ERROR(runner_.Run(plan.get(), file.get()));
     done_ = before + read;
     Record(*plan);
     // The next file is made while this one is written to the disk.
     if (finisher_.joinable()) finisher_.join();
     if (!finished_.ok()) return finished_;
     finisher_ = std::thread([this, shared = std::shared_ptr<OutputFile>(std::move(plan)),
-                             out = std::shared_ptr<PartialFile>(*std::move(file))] {
+                             out = std::shared_ptr<PartialFile>(std::move(file))] {
       finished_ = FinishFile(model_, shared.get(), out.get());
     });
     return absl::OkStatus();
@@ -275,30 +268,26 @@ class Conversions {
 }  // namespace
 
 absl::StatusOr<Report> DryRun(const ConvertOptions& options) {
-  absl::StatusOr<Prepared> prepared = Prepare(options);
-  if (!prepared.ok()) return prepared.status();
+  QUANTD_ASSIGN_OR_RETURN(Prepared prepared, Prepare(options));
   Report report;
-  for (size_t i = 0; i < prepared->files; ++i) {
-    const absl::StatusOr<OutputFile> plan = prepared->Plan(i);
-    if (!plan.ok()) return plan.status();
-    prepared->Report(*plan, &report);
+  for (size_t i = 0; i < prepared.files; ++i) {
+    QUANTD_ASSIGN_OR_RETURN(const OutputFile plan, prepared.Plan(i));
+    prepared.Report(plan, &report);
   }
-  prepared->ReportLeftOut(&report);
+  prepared.ReportLeftOut(&report);
   return report;
 }
 
 absl::StatusOr<Report> Convert(const ConvertOptions& options, const Executor& executor,
                                Interrupted interrupted, ProgressFunction progress) {
-  absl::StatusOr<Prepared> prepared = Prepare(options);
-  if (!prepared.ok()) return prepared.status();
-  return Conversions(&*prepared, executor, interrupted, progress).Run();
+  QUANTD_ASSIGN_OR_RETURN(Prepared prepared, Prepare(options));
+  return Conversions(&prepared, executor, interrupted, progress).Run();
 }
 
 absl::StatusOr<std::vector<std::string>> ShardsOf(const std::string& model) {
-  absl::StatusOr<Model> opened = OpenModel(model);
-  if (!opened.ok()) return opened.status();
+  QUANTD_ASSIGN_OR_RETURN(Model opened, OpenModel(model));
   std::vector<std::string> names;
-  for (const Shard& shard : opened->shards) names.push_back(shard.file.name);
+  for (const Shard& shard : opened.shards) names.push_back(shard.file.name);
   return names;
 }
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
 #include "files/file_names.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -40,13 +41,11 @@ absl::Status List(const std::string& folder, const std::string& prefix,
     std::error_code unknown;
     if (fs::is_directory(it->status(unknown))) {
       if (name == kHistory) continue;
-      absl::Status listed = List(path, absl::StrCat(name, "/"), above, files);
-      if (!listed.ok()) return listed;
+      QUANTD_RETURN_IF_ERROR(List(path, absl::StrCat(name, "/"), above, files));
       continue;
     }
-    absl::StatusOr<InputFile> file = InputFile::Of(path, name);
-    if (!file.ok()) return file.status();
-    files->push_back(*std::move(file));
+    QUANTD_ASSIGN_OR_RETURN(InputFile file, InputFile::Of(path, name));
+    files->push_back(std::move(file));
   }
   above->pop_back();
   if (error) return FileError(error.value(), absl::StrCat("cannot read ", folder));
@@ -78,8 +77,7 @@ bool LiesIn(const std::string& path, const std::string& place) {
 absl::StatusOr<std::vector<InputFile>> ListFiles(const std::string& folder) {
   std::vector<InputFile> files;
   std::vector<std::pair<dev_t, ino_t>> above;
-  absl::Status status = List(folder, "", &above, &files);
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(List(folder, "", &above, &files));
   std::sort(files.begin(), files.end(),
             [](const InputFile& a, const InputFile& b) { return a.name < b.name; });
   return files;

@@ -12,6 +12,7 @@
 #include "checkpoints/ggml_types.h"
 #include "files/tensor_file.h"
 #include "quantd/utf8.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -35,13 +36,12 @@ class Reader {
   uint64_t left() const { return size_ - position_; }
 
   absl::Status Bytes(uint8_t* to, uint64_t count, absl::string_view what) {
-    if (absl::Status status = Check(count, what); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(Check(count, what));
     while (count > 0) {
       if (position_ < begin_ || position_ >= begin_ + filled_) {
         begin_ = position_;
         filled_ = std::min<uint64_t>(buffer_.size(), size_ - begin_);
-        absl::Status status = file_.Read(begin_, absl::MakeSpan(buffer_).first(filled_));
-        if (!status.ok()) return status;
+        QUANTD_RETURN_IF_ERROR(file_.Read(begin_, absl::MakeSpan(buffer_).first(filled_)));
       }
       const uint64_t some = std::min(count, begin_ + filled_ - position_);
       std::memcpy(to, buffer_.data() + (position_ - begin_), some);
@@ -54,32 +54,31 @@ class Reader {
   template <typename T>
   absl::Status Number(T* value, absl::string_view what) {
     std::array<uint8_t, sizeof(T)> bytes;
-    if (absl::Status status = Bytes(bytes.data(), bytes.size(), what); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(Bytes(bytes.data(), bytes.size(), what));
     *value = 0;
     for (size_t i = 0; i < bytes.size(); ++i) *value |= T{bytes[i]} << (8 * i);
     return absl::OkStatus();
   }
   absl::Status Skip(uint64_t count, absl::string_view what) {
-    if (absl::Status status = Check(count, what); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(Check(count, what));
     position_ += count;
     return absl::OkStatus();
   }
   absl::Status Name(std::string* name, absl::string_view what) {
     uint64_t length;
-    if (absl::Status status = Number(&length, what); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(Number(&length, what));
     if (length == 0) return Bad(absl::StrCat(what, " is empty"));
     if (length > kMaxName) {
       return Bad(absl::StrCat(what, " has ", length, " bytes, ", kMaxName, " are the most"));
     }
-    if (absl::Status status = Check(length, what); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(Check(length, what));
     names_ += length;
     if (names_ > kMaxNames) {
       return Bad(absl::StrCat("with ", what, " its names have ", names_, " bytes, ", kMaxNames,
                               " are the most"));
     }
     name->resize(length);
-    absl::Status status = Bytes(reinterpret_cast<uint8_t*>(name->data()), length, what);
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(Bytes(reinterpret_cast<uint8_t*>(name->data()), length, what));
     if (ValidUtf8Prefix(*name) == name->size()) return absl::OkStatus();
     return Bad(absl::StrCat(what, " is not UTF-8"));
   }
@@ -112,14 +111,13 @@ absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, i
   if (kValueBytes[type] > 0) return reader.Skip(kValueBytes[type], what);
   uint64_t count;
   uint32_t element = 0;
-  absl::Status status;
   if (type == kGgufString) {
-    status = reader.Number(&count, what);
-    return status.ok() ? reader.Skip(count, what) : status;
+    QUANTD_RETURN_IF_ERROR(reader.Number(&count, what));
+    return reader.Skip(count, what);
   }
   if (arrays == kMaxArrays) return Reader::Bad(absl::StrCat(what, " has arrays too deep"));
-  if (status = reader.Number(&element, what); !status.ok()) return status;
-  if (status = reader.Number(&count, what); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(reader.Number(&element, what));
+  QUANTD_RETURN_IF_ERROR(reader.Number(&count, what));
   if (element >= kValueBytes.size()) {
     return Reader::Bad(absl::StrCat(what, " is of type ", element, ", which does not exist"));
   }
@@ -132,10 +130,10 @@ absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, i
                                     reader.left(), " more bytes"));
   }
   if (kValueBytes[element] > 0) return reader.Skip(count * kValueBytes[element], what);
-  for (uint64_t i = 0; i < count && status.ok(); ++i) {
-    status = SkipValue(reader, element, what, arrays + 1);
+  for (uint64_t i = 0; i < count; ++i) {
+    QUANTD_RETURN_IF_ERROR(SkipValue(reader, element, what, arrays + 1));
   }
-  return status;
+  return absl::OkStatus();
 }
 
 // Checks that no name occurs twice among `named`, which are keys or tensors.
@@ -156,20 +154,19 @@ absl::Status ReadKeys(Reader& reader, uint64_t count, GgufHeader* header) {
     GgufKey key;
     key.offset = reader.position();
     uint32_t type;
-    absl::Status status = reader.Name(&key.name, absl::StrCat("the name of key ", i));
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(reader.Name(&key.name, absl::StrCat("the name of key ", i)));
     const std::string what = absl::StrCat("key '", key.name, "'");
-    if (status = reader.Number(&type, what); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(reader.Number(&type, what));
     if (key.name == "general.alignment") {
       uint32_t alignment;
       if (type != kGgufUint32) return Reader::Bad(absl::StrCat(what, " is not a uint32"));
-      if (status = reader.Number(&alignment, what); !status.ok()) return status;
+      QUANTD_RETURN_IF_ERROR(reader.Number(&alignment, what));
       if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
         return Reader::Bad(absl::StrCat(what, " is ", alignment, ", which is not a power of two"));
       }
       header->alignment = alignment;
-    } else if (status = SkipValue(reader, type, what, 0); !status.ok()) {
-      return status;
+    } else {
+      QUANTD_RETURN_IF_ERROR(SkipValue(reader, type, what, 0));
     }
     key.bytes = reader.position() - key.offset;
     header->keys.push_back(std::move(key));
@@ -179,11 +176,10 @@ absl::Status ReadKeys(Reader& reader, uint64_t count, GgufHeader* header) {
 
 // Offsets count from the first tensor's byte.
 absl::Status ReadTensor(Reader& reader, uint64_t index, Tensor* tensor) {
-  absl::Status status = reader.Name(&tensor->name, absl::StrCat("the name of tensor ", index));
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(reader.Name(&tensor->name, absl::StrCat("the name of tensor ", index)));
   const std::string what = absl::StrCat("tensor '", tensor->name, "'");
   uint32_t rank, type;
-  if (status = reader.Number(&rank, what); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(reader.Number(&rank, what));
   if (rank > kMaxRank) {
     return Reader::Bad(
         absl::StrCat(what, " has ", rank, " dimensions, ", kMaxRank, " are the most"));
@@ -191,14 +187,14 @@ absl::Status ReadTensor(Reader& reader, uint64_t index, Tensor* tensor) {
   tensor->shape.resize(rank);
   for (uint32_t i = rank; i-- > 0;) {
     uint64_t length;
-    if (status = reader.Number(&length, what); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(reader.Number(&length, what));
     if (length > INT64_MAX) {
       return Reader::Bad(absl::StrCat(what, " has a dimension of ", length));
     }
     tensor->shape[i] = static_cast<int64_t>(length);
   }
-  if (status = reader.Number(&type, what); !status.ok()) return status;
-  if (status = reader.Number(&tensor->offset, what); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(reader.Number(&type, what));
+  QUANTD_RETURN_IF_ERROR(reader.Number(&tensor->offset, what));
   const GgmlType* ggml = FindGgml(int64_t{type});
   if (ggml == nullptr) {
     return Reader::Bad(absl::StrCat(what, " is of type ", type, ", which is not known"));
@@ -264,18 +260,17 @@ absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
   std::array<uint8_t, 4> magic;
   uint32_t version;
   uint64_t tensors, keys;
-  absl::Status status = reader.Bytes(magic.data(), magic.size(), "the magic");
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(reader.Bytes(magic.data(), magic.size(), "the magic"));
   if (std::memcmp(magic.data(), "GGUF", 4) != 0) {
     return Reader::Bad("it does not begin with GGUF");
   }
-  if (status = reader.Number(&version, "the version"); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(reader.Number(&version, "the version"));
   if (version != 2 && version != 3) {
     return Reader::Bad(absl::StrCat("version ", version, ", only 2 and 3 are read",
                                     (version & 0xffff) == 0 ? " (big endian?)" : ""));
   }
-  if (status = reader.Number(&tensors, "the number of tensors"); !status.ok()) return status;
-  if (status = reader.Number(&keys, "the number of keys"); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(reader.Number(&tensors, "the number of tensors"));
+  QUANTD_RETURN_IF_ERROR(reader.Number(&keys, "the number of keys"));
   // A key takes at least 14 bytes, a tensor 25.
   for (const auto& [count, most, bytes, what] :
        {std::tuple(keys, kMaxKeys, 14, "keys"), {tensors, cli::kMaxTensors, 25, "tensors"}}) {
@@ -288,22 +283,21 @@ absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
     }
   }
   GgufHeader header;
-  if (status = ReadKeys(reader, keys, &header); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(ReadKeys(reader, keys, &header));
   header.tensors.reserve(tensors);
   uint64_t dimensions = 0;
   for (uint64_t i = 0; i < tensors; ++i) {
     Tensor& tensor = header.tensors.emplace_back();
-    if (status = ReadTensor(reader, i, &tensor); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(ReadTensor(reader, i, &tensor));
     dimensions += tensor.shape.size();
     if (dimensions > kMaxDimensions) {
       return Reader::Bad(
           absl::StrCat("its tensors have more than ", kMaxDimensions, " dimensions in all"));
     }
   }
-  if (status = CheckNamesDiffer(header.tensors, "tensor"); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(CheckNamesDiffer(header.tensors, "tensor"));
   const uint64_t mask = header.alignment - 1;
-  status = PlaceTensors((reader.position() + mask) & ~mask, file_size, &header);
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(PlaceTensors((reader.position() + mask) & ~mask, file_size, &header));
   return header;
 }
 

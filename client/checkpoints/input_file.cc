@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -80,11 +81,9 @@ absl::StatusOr<std::string> ReadText(const InputFile& file, uint64_t most) {
     return ContentError(
         absl::StrCat(file.path, " has ", file.size, " bytes, ", most, " are the most"));
   }
-  const absl::StatusOr<std::unique_ptr<OpenFile>> open = OpenFile::Open(file);
-  if (!open.ok()) return open.status();
+  QUANTD_ASSIGN_OR_RETURN(const std::unique_ptr<OpenFile> open, OpenFile::Open(file));
   std::string text(file.size, '\0');
-  absl::Status status = (*open)->Read(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(open->Read(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()}));
   return text;
 }
 

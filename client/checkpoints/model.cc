@@ -17,6 +17,7 @@
 #include "files/file_names.h"
 #include "files/json_reader.h"
 #include "files/tensor_file.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -37,16 +38,13 @@ absl::Status ReadSafetensors(const OpenFile& file, Shard* shard) {
   std::array<uint8_t, 8> start{};
   const absl::Span<uint8_t> head =
       absl::MakeSpan(start).first(std::min<uint64_t>(start.size(), shard->file.size));
-  absl::Status status = file.Read(0, head);
-  if (!status.ok()) return status;
-  const absl::StatusOr<uint64_t> length = cli::SafetensorsHeaderLength(head, shard->file.size);
-  if (!length.ok()) return length.status();
-  std::string text(*length, '\0');
-  status = file.Read(8, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(file.Read(0, head));
+  QUANTD_ASSIGN_OR_RETURN(const uint64_t length,
+                          cli::SafetensorsHeaderLength(head, shard->file.size));
+  std::string text(length, '\0');
+  QUANTD_RETURN_IF_ERROR(file.Read(8, {reinterpret_cast<uint8_t*>(text.data()), text.size()}));
   cli::TensorFile parsed;
-  status = cli::ParseSafetensorsHeader(text, shard->file.size, &parsed);
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(cli::ParseSafetensorsHeader(text, shard->file.size, &parsed));
   shard->metadata = std::move(parsed.metadata);
   shard->tensors.reserve(parsed.tensors.size());
   for (cli::StoredTensor& stored : parsed.tensors) {
@@ -73,20 +71,18 @@ uint64_t Kept(const Shard& shard) {
 }
 
 absl::Status OpenShard(Model* model, const std::string& path, const std::string& name, bool gguf) {
-  absl::StatusOr<InputFile> input = InputFile::Of(path, name);
-  if (!input.ok()) return input.status();
+  QUANTD_ASSIGN_OR_RETURN(InputFile input, InputFile::Of(path, name));
   Shard& shard = model->shards.emplace_back();
-  shard.file = *std::move(input);
-  const absl::StatusOr<std::unique_ptr<OpenFile>> file = OpenFile::Open(shard.file);
-  if (!file.ok()) return file.status();
+  shard.file = std::move(input);
+  QUANTD_ASSIGN_OR_RETURN(const std::unique_ptr<OpenFile> file, OpenFile::Open(shard.file));
   if (!gguf) {
-    absl::Status read = Named(ReadSafetensors(**file, &shard), path);
+    absl::Status read = Named(ReadSafetensors(*file, &shard), path);
     model->kept += Kept(shard);
     if (!read.ok() || model->kept <= kMaxKept) return read;
     return ContentError(absl::StrCat(path, ": with it the headers of the model's shards take ",
                                      model->kept, " bytes of memory, ", kMaxKept, " are the most"));
   }
-  absl::StatusOr<GgufHeader> header = ReadGguf(**file, shard.file.size);
+  absl::StatusOr<GgufHeader> header = ReadGguf(*file, shard.file.size);
   if (!header.ok()) return Named(header.status(), path);
   shard.tensors = std::move(header->tensors);
   model->gguf = *std::move(header);
@@ -101,9 +97,8 @@ absl::Status VisitIndex(
   const auto bad = [&file](absl::string_view what) {
     return ContentError(absl::StrCat(file.path, ": ", what));
   };
-  const absl::StatusOr<std::string> text = ReadText(file, kMaxIndex);
-  if (!text.ok()) return text.status();
-  cli::JsonReader json(*text);
+  QUANTD_ASSIGN_OR_RETURN(const std::string text, ReadText(file, kMaxIndex));
+  cli::JsonReader json(text);
   size_t maps = 0, begin = 0, end = 0;
   uint64_t tensors = 0;
   absl::Status status;
@@ -133,11 +128,11 @@ absl::Status VisitIndex(
   }
   if (maps > 1) return bad("it has 'weight_map' twice");
   if (tensors == 0) return bad("it has no weight_map");
-  if (text->size() - (end - begin) > kMaxConfig) {
-    return bad(absl::StrCat("besides its weight_map it has ", text->size() - (end - begin),
+  if (text.size() - (end - begin) > kMaxConfig) {
+    return bad(absl::StrCat("besides its weight_map it has ", text.size() - (end - begin),
                             " bytes, ", kMaxConfig, " are the most"));
   }
-  *rest = absl::StrCat(text->substr(0, begin), "null", text->substr(end));
+  *rest = absl::StrCat(text.substr(0, begin), "null", text.substr(end));
   return absl::OkStatus();
 }
 
@@ -161,9 +156,7 @@ absl::StatusOr<std::vector<std::string>> ReadIndex(Model* model) {
         return absl::OkStatus();
       });
   if (!status.ok()) return status;
-  absl::StatusOr<Json> parsed = ParseJson(rest, path);
-  if (!parsed.ok()) return parsed.status();
-  model->index = *std::move(parsed);
+  QUANTD_ASSIGN_OR_RETURN(model->index, ParseJson(rest, path));
   model->index.erase("weight_map");
   std::vector<std::string> names(found.begin(), found.end());
   std::sort(names.begin(), names.end());
@@ -225,29 +218,23 @@ absl::Status FindPlaces(Model* model) {
 }
 
 absl::Status OpenFolder(Model* model) {
-  absl::StatusOr<std::vector<InputFile>> files = ListFiles(model->path);
-  if (!files.ok()) return files.status();
+  QUANTD_ASSIGN_OR_RETURN(std::vector<InputFile> files, ListFiles(model->path));
   const auto find = [&files](absl::string_view name) -> const InputFile* {
     const auto at = std::lower_bound(
-        files->begin(), files->end(), name,
+        files.begin(), files.end(), name,
         [](const InputFile& file, absl::string_view other) { return file.name < other; });
-    return at == files->end() || at->name != name ? nullptr : &*at;
+    return at == files.end() || at->name != name ? nullptr : &*at;
   };
   if (find(kConfig) == nullptr) {
     return ContentError(absl::StrCat(model->path, " has no ", kConfig));
   }
   model->config_file = *find(kConfig);
-  const absl::StatusOr<std::string> text = ReadText(*model->config_file, kMaxConfig);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<Json> config = ParseJson(*text, model->config_file->path);
-  if (!config.ok()) return config.status();
-  model->config = *std::move(config);
+  QUANTD_ASSIGN_OR_RETURN(const std::string text, ReadText(*model->config_file, kMaxConfig));
+  QUANTD_ASSIGN_OR_RETURN(model->config, ParseJson(text, model->config_file->path));
   std::vector<std::string> shards = {kOneShard};
   if (find(kIndex) != nullptr) {
     model->index_file = *find(kIndex);
-    absl::StatusOr<std::vector<std::string>> named = ReadIndex(model);
-    if (!named.ok()) return named.status();
-    shards = *std::move(named);
+    QUANTD_ASSIGN_OR_RETURN(shards, ReadIndex(model));
   } else if (find(kOneShard) == nullptr) {
     return ContentError(absl::StrCat(model->path, " has neither ", kOneShard, " nor ", kIndex));
   }
@@ -256,10 +243,9 @@ absl::Status OpenFolder(Model* model) {
       return ContentError(
           absl::StrCat(model->path, "/", name, " is missing: ", kIndex, " lists it"));
     }
-    absl::Status status = OpenShard(model, find(name)->path, name, /*gguf=*/false);
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(OpenShard(model, find(name)->path, name, /*gguf=*/false));
   }
-  for (InputFile& file : *files) {
+  for (InputFile& file : files) {
     const bool shard = std::binary_search(shards.begin(), shards.end(), file.name);
     if (shard || file.name == kConfig || file.name == kIndex || HoldsWeights(file.name)) continue;
     model->others.push_back(std::move(file));

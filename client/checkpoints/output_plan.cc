@@ -11,6 +11,7 @@
 #include "checkpoints/errors.h"
 #include "checkpoints/ggml_types.h"
 #include "files/tensor_file.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -183,16 +184,15 @@ absl::StatusOr<OutputFile> PlanSafetensors(const Model& model, const Conversion&
   // A header that readers would refuse is refused before memory is used for it.
   cli::HeaderSizes sizes;
   for (uint32_t i = 0; i < shard.tensors.size(); ++i) {
-    absl::Status status = AddJob(model, conversion, {index, i}, &file);
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(AddJob(model, conversion, {index, i}, &file));
     for (; sizes.tensors < file.tensors.size(); ++sizes.tensors) {
       sizes.dimensions += file.tensors[sizes.tensors].shape.size();
       sizes.bytes += file.tensors[sizes.tensors].name.size();
     }
-    status = cli::CheckSafetensorsHeader(file.name, sizes);
+    absl::Status status = cli::CheckSafetensorsHeader(file.name, sizes);
     if (!status.ok()) return ContentError(status.message());
   }
-  if (absl::Status status = CheckNames(file); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(CheckNames(file));
   // Texts that differ in length need room: their shape and offsets may have more digits.
   const bool texts_differ = !conversion.target.decodes && NeedsFacts(conversion.target.layout);
   std::vector<uint64_t> bytes;
@@ -223,11 +223,10 @@ absl::StatusOr<OutputFile> PlanGguf(const Model& model, const Conversion& conver
   Reserve(conversion, model.places.size(), &file);
   for (uint32_t i = 0; i < model.shards.size(); ++i) {
     for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
-      absl::Status status = AddJob(model, conversion, {i, j}, &file);
-      if (!status.ok()) return status;
+      QUANTD_RETURN_IF_ERROR(AddJob(model, conversion, {i, j}, &file));
     }
   }
-  if (absl::Status status = CheckNames(file); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(CheckNames(file));
   const bool from_gguf = model.kind == ModelKind::kGguf;
   const uint64_t alignment = from_gguf ? model.gguf.alignment : kGgufAlignment;
   file.header = GgufKeys(model, conversion);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
 #include "files/signals.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -91,9 +92,8 @@ absl::Status PartialFile::Copy(const OpenFile& from, uint64_t from_offset, uint6
   while (bytes > 0) {
     const absl::Span<uint8_t> piece =
         absl::MakeSpan(buffer).first(std::min<uint64_t>(bytes, buffer.size()));
-    absl::Status status = from.Read(static_cast<uint64_t>(in), piece);
-    if (status.ok()) status = Write(static_cast<uint64_t>(out), piece);
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(from.Read(static_cast<uint64_t>(in), piece));
+    QUANTD_RETURN_IF_ERROR(Write(static_cast<uint64_t>(out), piece));
     in += static_cast<off64_t>(piece.size());
     out += static_cast<off64_t>(piece.size());
     bytes -= piece.size();
@@ -112,10 +112,10 @@ absl::Status PartialFile::Finish(uint64_t size) {
 
 absl::Status WriteFile(const std::string& temporary, const std::string& path,
                        absl::string_view text) {
-  const absl::StatusOr<std::unique_ptr<PartialFile>> file = PartialFile::Create(temporary, path);
-  if (!file.ok()) return file.status();
-  absl::Status status = (*file)->Write(0, text);
-  return status.ok() ? (*file)->Finish(text.size()) : status;
+  QUANTD_ASSIGN_OR_RETURN(const std::unique_ptr<PartialFile> file,
+                          PartialFile::Create(temporary, path));
+  absl::Status status = file->Write(0, text);
+  return status.ok() ? file->Finish(text.size()) : status;
 }
 
 }  // namespace quantd::checkpoints

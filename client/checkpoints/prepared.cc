@@ -9,6 +9,7 @@
 #include "checkpoints/errors.h"
 #include "checkpoints/folder.h"
 #include "files/file_names.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -100,20 +101,16 @@ absl::StatusOr<Prepared> Prepare(const ConvertOptions& options) {
   prepared.options = options;
   std::string& out = prepared.options.out;
   while (out.size() > 1 && out.back() == '/') out.pop_back();
-  const absl::StatusOr<Target> target = ParseTarget(options.to);
-  if (!target.ok()) return target.status();
-  const absl::StatusOr<Choice> choice = Choice::Of(options.only, options.skip);
-  if (!choice.ok()) return choice.status();
-  absl::StatusOr<Model> model = OpenModel(options.model);
-  if (!model.ok()) return model.status();
-  if (absl::Status status = CheckOut(*model, *target, out); !status.ok()) return status;
-  if (absl::Status status = CheckReport(*model, prepared.options); !status.ok()) return status;
-  absl::StatusOr<Conversion> conversion = Decide(*model, *target, {*choice, options.all});
-  if (!conversion.ok()) return conversion.status();
-  prepared.is_folder = model->kind == ModelKind::kFolder && !target->gguf();
-  prepared.files = target->gguf() ? 1 : model->shards.size();
-  prepared.model = *std::move(model);
-  prepared.conversion = *std::move(conversion);
+  QUANTD_ASSIGN_OR_RETURN(const Target target, ParseTarget(options.to));
+  QUANTD_ASSIGN_OR_RETURN(const Choice choice, Choice::Of(options.only, options.skip));
+  QUANTD_ASSIGN_OR_RETURN(Model model, OpenModel(options.model));
+  QUANTD_RETURN_IF_ERROR(CheckOut(model, target, out));
+  QUANTD_RETURN_IF_ERROR(CheckReport(model, prepared.options));
+  QUANTD_ASSIGN_OR_RETURN(Conversion conversion, Decide(model, target, {choice, options.all}));
+  prepared.is_folder = model.kind == ModelKind::kFolder && !target.gguf();
+  prepared.files = target.gguf() ? 1 : model.shards.size();
+  prepared.model = std::move(model);
+  prepared.conversion = std::move(conversion);
   return prepared;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "checkpoints/errors.h"
 #include "checkpoints/ggml_types.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -29,12 +30,10 @@ absl::StatusOr<std::string> Contents(const Model& model, const Tensor& tensor, P
     return Bad(tensor.name,
                absl::StrCat("it has ", tensor.bytes, " bytes, ", most, " are the most"));
   }
-  const auto file = OpenFile::Open(model.shards[place.shard].file);
-  if (!file.ok()) return file.status();
+  QUANTD_ASSIGN_OR_RETURN(const auto file, OpenFile::Open(model.shards[place.shard].file));
   std::string bytes(tensor.bytes, '\0');
-  absl::Status status =
-      (*file)->Read(tensor.offset, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(
+      file->Read(tensor.offset, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}));
   return bytes;
 }
 
@@ -88,8 +87,7 @@ class Finder {
     result.name = std::string(weight);
     result.main = model_.places.at(main);
     result.facts = found->facts;
-    absl::Status status = Complete(found->request, &result);
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(Complete(found->request, &result));
     return result;
   }
 
@@ -122,10 +120,9 @@ class Finder {
       return Bad(shape_name, absl::StrCat("it is ", shape.dtype, " ", ShapeString(shape.shape),
                                           ", not I64 [2]"));
     }
-    const absl::StatusOr<std::string> bytes = Contents(model_, shape, at->second, 16);
-    if (!bytes.ok()) return bytes.status();
+    QUANTD_ASSIGN_OR_RETURN(const std::string bytes, Contents(model_, shape, at->second, 16));
     std::array<int64_t, 2> lengths;
-    std::memcpy(lengths.data(), bytes->data(), 16);
+    std::memcpy(lengths.data(), bytes.data(), 16);
     const int64_t groups = scale->shape[1];
     const bool positive = lengths[0] > 0 && lengths[1] > 0 && groups > 0;
     const int64_t group = positive && lengths[1] % groups == 0 ? lengths[1] / groups : 0;
@@ -172,12 +169,10 @@ class Finder {
       const std::string name = absl::StrCat(weight, ".quant_state.bitsandbytes__", type);
       const auto at = model_.places.find(name);
       if (at == model_.places.end()) continue;
-      const absl::StatusOr<std::string> text =
-          Contents(model_, model_.tensor(at->second), at->second, kMaxQuantState);
-      if (!text.ok()) return text.status();
-      const absl::StatusOr<Json> state = ParseJson(*text, name);
-      if (!state.ok()) return state.status();
-      return State(*state, name, type);
+      QUANTD_ASSIGN_OR_RETURN(const std::string text, Contents(model_, model_.tensor(at->second),
+                                                               at->second, kMaxQuantState));
+      QUANTD_ASSIGN_OR_RETURN(const Json state, ParseJson(text, name));
+      return State(state, name, type);
     }
     return Bad(weight, "it has no quant_state beside it");
   }
@@ -289,9 +284,8 @@ absl::StatusOr<std::vector<QuantizedWeight>> FindQuantizedWeights(const Model& m
   Finder finder(model);
   for (uint32_t i = 0; i < model.shards.size(); ++i) {
     for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
-      absl::StatusOr<std::optional<QuantizedWeight>> weight = finder.At({i, j});
-      if (!weight.ok()) return weight.status();
-      if (weight->has_value()) weights.push_back(**std::move(weight));
+      QUANTD_ASSIGN_OR_RETURN(std::optional<QuantizedWeight> weight, finder.At({i, j}));
+      if (weight.has_value()) weights.push_back(*std::move(weight));
     }
   }
   std::sort(weights.begin(), weights.end(),

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "checkpoints/errors.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -27,11 +28,11 @@ class TensorSource final : public ByteSource {
  public:
   static absl::StatusOr<std::unique_ptr<TensorSource>> Open(const Model& model, Place place,
                                                             Counter* counter) {
-    absl::StatusOr<std::unique_ptr<OpenFile>> file = OpenFile::Open(model.shards[place.shard].file);
-    if (!file.ok()) return file.status();
+    QUANTD_ASSIGN_OR_RETURN(std::unique_ptr<OpenFile> file,
+                            OpenFile::Open(model.shards[place.shard].file));
     const Tensor& tensor = model.tensor(place);
-    (*file)->Expect(tensor.offset, std::min(tensor.bytes, kAhead));
-    return std::make_unique<TensorSource>(*std::move(file), tensor.offset, counter);
+    file->Expect(tensor.offset, std::min(tensor.bytes, kAhead));
+    return std::make_unique<TensorSource>(std::move(file), tensor.offset, counter);
   }
   TensorSource(std::unique_ptr<OpenFile> file, uint64_t begin, Counter* counter)
       : file_(std::move(file)), begin_(begin), counter_(*counter) {}
@@ -69,8 +70,7 @@ absl::Status Runner::RunTasks(absl::Span<const uint64_t> bytes, const Task& task
     size_t end = begin;
     while (end < bytes.size() && bytes[end] < kSmall) ++end;
     if (end == begin) {
-      absl::Status status = task(begin++, executor_);
-      if (!status.ok()) return status;
+      QUANTD_RETURN_IF_ERROR(task(begin++, executor_));
       continue;
     }
     std::mutex guard;
@@ -131,10 +131,9 @@ absl::Status Runner::MeasureFor(absl::Span<const Job> jobs) {
     const absl::StatusOr<WeightPlan> plan =
         PlanWeight({conversion_.at(places[index]).layout, tensor.type, tensor.shape});
     if (!plan.ok()) return WeightError(plan.status(), tensor.name);
-    const auto source = TensorSource::Open(model_, places[index], &counter_);
-    if (!source.ok()) return source.status();
-    const absl::StatusOr<WeightFacts> facts =
-        MeasureWeight(*plan, **source, executor, interrupted_);
+    QUANTD_ASSIGN_OR_RETURN(const auto source,
+                            TensorSource::Open(model_, places[index], &counter_));
+    const absl::StatusOr<WeightFacts> facts = MeasureWeight(*plan, *source, executor, interrupted_);
     if (!facts.ok()) return WeightError(facts.status(), tensor.name);
     facts_.find(&tensor)->second = *facts;
     return absl::OkStatus();
@@ -158,9 +157,8 @@ absl::Status Runner::Run(OutputFile* plan, PartialFile* file) {
       total += bytes.back();
     }
     const absl::Span<const Job> jobs = absl::MakeSpan(plan->jobs).subspan(begin, end - begin);
-    absl::Status status = MeasureFor(jobs);
-    if (!status.ok()) return status;
-    status = RunTasks(bytes, [&](size_t index, const Executor& executor) {
+    QUANTD_RETURN_IF_ERROR(MeasureFor(jobs));
+    absl::Status status = RunTasks(bytes, [&](size_t index, const Executor& executor) {
       return RunJob(jobs[index], plan, file, executor);
     });
     if (!status.ok()) return status;
@@ -188,8 +186,7 @@ absl::Status Runner::RunJob(const Job& job, OutputFile* plan, PartialFile* file,
 absl::Status Runner::Encode(const Job& job, Layout layout, OutputFile* plan, PartialFile* file,
                             const Executor& executor) const {
   const Tensor& from = model_.tensor(job.source);
-  const absl::StatusOr<WeightPlan> weight = PlanWeight({layout, from.type, from.shape});
-  if (!weight.ok()) return weight.status();
+  QUANTD_ASSIGN_OR_RETURN(const WeightPlan weight, PlanWeight({layout, from.type, from.shape}));
   WeightFacts facts;
   if (const auto found = facts_.find(&from); found != facts_.end()) {
     facts = found->second;
@@ -197,9 +194,8 @@ absl::Status Runner::Encode(const Job& job, Layout layout, OutputFile* plan, Par
   if (const int32_t set = conversion_.at(job.source).set; set >= 0) {
     facts.largest = *largest_[static_cast<size_t>(set)];
   }
-  const auto source = TensorSource::Open(model_, job.source, &counter_);
-  if (!source.ok()) return source.status();
-  const std::vector<LayoutPart> parts = WeightParts(*weight, facts);
+  QUANTD_ASSIGN_OR_RETURN(const auto source, TensorSource::Open(model_, job.source, &counter_));
+  const std::vector<LayoutPart> parts = WeightParts(weight, facts);
   std::vector<std::unique_ptr<ByteSink>> sinks;
   std::vector<ByteSink*> pointers;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -216,7 +212,7 @@ absl::Status Runner::Encode(const Job& job, Layout layout, OutputFile* plan, Par
     }
     pointers.push_back(sinks.back().get());
   }
-  return EncodeWeight(*weight, facts, **source, pointers, executor, interrupted_);
+  return EncodeWeight(weight, facts, *source, pointers, executor, interrupted_);
 }
 
 absl::Status Runner::Decode(const Job& job, const OutputFile& plan, PartialFile* file,
@@ -227,9 +223,8 @@ absl::Status Runner::Decode(const Job& job, const OutputFile& plan, PartialFile*
   std::vector<const ByteSource*> pointers;
   for (const std::optional<Place>& part : weight.parts) {
     if (part.has_value()) {
-      auto source = TensorSource::Open(model_, *part, &counter_);
-      if (!source.ok()) return source.status();
-      sources.push_back(*std::move(source));
+      QUANTD_ASSIGN_OR_RETURN(auto source, TensorSource::Open(model_, *part, &counter_));
+      sources.push_back(std::move(source));
     } else {
       sources.push_back(std::make_unique<MemorySource>(absl::Span<const uint8_t>()));
     }
@@ -244,8 +239,7 @@ absl::Status Runner::Copy(const Job& job, const OutputFile& plan, PartialFile* f
                           const Executor& executor) const {
   const Tensor& tensor = model_.tensor(job.source);
   const uint64_t to = plan.tensors[job.first].offset;
-  const auto source = TensorSource::Open(model_, job.source, &counter_);
-  if (!source.ok()) return source.status();
+  QUANTD_ASSIGN_OR_RETURN(const auto source, TensorSource::Open(model_, job.source, &counter_));
   const uint64_t pieces = (tensor.bytes + kCopyPiece - 1) / kCopyPiece;
   std::mutex guard;
   absl::Status first;
@@ -257,7 +251,7 @@ absl::Status Runner::Copy(const Job& job, const OutputFile& plan, PartialFile* f
     }
     absl::Status status =
         interrupted_() ? absl::CancelledError("interrupted")
-                       : file->Copy((*source)->file(), tensor.offset + begin, to + begin, bytes);
+                       : file->Copy(source->file(), tensor.offset + begin, to + begin, bytes);
     counter_.fetch_add(bytes, std::memory_order_relaxed);
     const std::lock_guard<std::mutex> lock(guard);
     first.Update(status);
@@ -269,20 +263,18 @@ absl::Status Runner::CopyDoubles(const Job& job, const OutputFile& plan, Partial
   constexpr uint64_t kSome = 1 << 15;
   const Tensor& tensor = model_.tensor(job.source);
   const uint64_t elements = tensor.bytes / sizeof(double);
-  const auto source = TensorSource::Open(model_, job.source, &counter_);
-  if (!source.ok()) return source.status();
+  QUANTD_ASSIGN_OR_RETURN(const auto source, TensorSource::Open(model_, job.source, &counter_));
   std::vector<double> doubles(std::min(elements, kSome));
   std::vector<float> floats(doubles.size());
   for (uint64_t at = 0; at < elements; at += kSome) {
     const uint64_t count = std::min(kSome, elements - at);
-    absl::Status status = (*source)->Read(
-        at * sizeof(double), {reinterpret_cast<uint8_t*>(doubles.data()), count * sizeof(double)});
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(source->Read(
+        at * sizeof(double), {reinterpret_cast<uint8_t*>(doubles.data()), count * sizeof(double)}));
     for (uint64_t i = 0; i < count; ++i) floats[i] = static_cast<float>(doubles[i]);
-    status = file->Write(plan.tensors[job.first].offset + at * sizeof(float),
-                         absl::Span<const uint8_t>(reinterpret_cast<const uint8_t*>(floats.data()),
-                                                   count * sizeof(float)));
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(
+        file->Write(plan.tensors[job.first].offset + at * sizeof(float),
+                    absl::Span<const uint8_t>(reinterpret_cast<const uint8_t*>(floats.data()),
+                                              count * sizeof(float))));
   }
   return absl::OkStatus();
 }
@@ -302,9 +294,8 @@ absl::Status FinishFile(const Model& model, OutputFile* plan, PartialFile* file)
   uint64_t at = 0;
   for (const HeaderPiece& piece : plan->header) {
     if (piece.text.empty() && piece.bytes > 0) {
-      const auto source = OpenFile::Open(model.shards[0].file);
-      if (!source.ok()) return source.status();
-      status = file->Copy(**source, piece.from, at, piece.bytes);
+      QUANTD_ASSIGN_OR_RETURN(const auto source, OpenFile::Open(model.shards[0].file));
+      status = file->Copy(*source, piece.from, at, piece.bytes);
     } else {
       status = file->Write(at, piece.text);
     }

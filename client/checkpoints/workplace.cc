@@ -19,6 +19,7 @@
 #include "checkpoints/partial_file.h"
 #include "files/file_names.h"
 #include "files/signals.h"
+#include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -92,16 +93,15 @@ Workplace::~Workplace() {
 
 absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(WorkplaceOptions options) {
   std::unique_ptr<Workplace> place(new Workplace(std::move(options)));
-  absl::Status status = place->CheckOut();
-  if (status.ok()) status = place->Begin();
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(place->CheckOut());
+  QUANTD_RETURN_IF_ERROR(place->Begin());
   return place;
 }
 
 absl::Status Workplace::CheckOut() const {
   const std::string& out = options_.out;
-  if (absl::Status status = CheckApart(out); !status.ok()) return status;
-  if (absl::Status status = CheckApart(path_); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(CheckApart(out));
+  QUANTD_RETURN_IF_ERROR(CheckApart(path_));
   if (const std::string name = cli::NameOf(out); name == "." || name == "..") {
     return ContentError(absl::StrCat("--output ", out, " ends in ", name,
                                      ", which nothing can replace; give the folder's name"));
@@ -185,8 +185,8 @@ absl::Status Workplace::Begin() {
   if (!exists && mkdir(path_.c_str(), 0777) != 0 && !(options_.shared && errno == EEXIST)) {
     return CannotWrite(path_);
   }
-  if (absl::Status locked = Lock(); !locked.ok()) return locked;
-  if (absl::Status own = CheckOwn(); !own.ok()) return own;
+  QUANTD_RETURN_IF_ERROR(Lock());
+  QUANTD_RETURN_IF_ERROR(CheckOwn());
   if (options_.resume) return TakeOver();
   if (exists) {
     std::error_code error;
@@ -196,7 +196,7 @@ absl::Status Workplace::Begin() {
       if (entry.path().filename() != kState) old.push_back(entry.path());
     }
     for (const std::string& path : old) {
-      if (absl::Status removed = RemoveAll(path); !removed.ok()) return removed;
+      QUANTD_RETURN_IF_ERROR(RemoveAll(path));
     }
   }
   return WriteState();
@@ -213,14 +213,13 @@ absl::StatusOr<std::optional<Json>> Workplace::ReadState() const {
     text = ReadText(*file, kMaxState);
   }
   if (!text.ok()) return text.status();
-  absl::StatusOr<Json> found = ParseJson(*text, file->path);
-  if (!found.ok()) return found.status();
+  QUANTD_ASSIGN_OR_RETURN(Json found, ParseJson(*text, file->path));
   for (const char* key : {"version", "to", "files"}) {
-    if (found->contains(key)) continue;
+    if (found.contains(key)) continue;
     return ContentError(
         absl::StrCat(file->path, " is not of quantctl: it has no '", key, "'; move it away"));
   }
-  return *std::move(found);
+  return std::move(found);
 }
 
 // Whether OUT.partial was made by a run: it contains a run's state, or nothing else.
@@ -233,32 +232,29 @@ absl::Status Workplace::CheckOwn() const {
   }
   if (error) return FileError(error.value(), absl::StrCat("cannot read ", path_));
   // Checked last: each of several processes that begin here writes it before any other file.
-  const absl::StatusOr<std::optional<Json>> state = ReadState();
-  if (!state.ok()) return state.status();
-  if (state->has_value() || other.empty()) return absl::OkStatus();
+  QUANTD_ASSIGN_OR_RETURN(const std::optional<Json> state, ReadState());
+  if (state.has_value() || other.empty()) return absl::OkStatus();
   return ContentError(absl::StrCat(path_, " is not of quantctl: it holds ", other, " and no ",
                                    kState, "; move it away, or write to another place than ",
                                    "--output ", options_.out));
 }
 
 absl::Status Workplace::TakeOver() {
-  const absl::StatusOr<std::optional<Json>> found = ReadState();
-  if (!found.ok()) return found.status();
-  if (found->has_value()) {
-    if (absl::Status status = CheckState(**found); !status.ok()) return status;
+  QUANTD_ASSIGN_OR_RETURN(const std::optional<Json> found, ReadState());
+  if (found.has_value()) {
+    QUANTD_RETURN_IF_ERROR(CheckState(*found));
     holds_finished_ = true;
   }
   if (!options_.shared) {
-    if (absl::Status status = RemoveUnfinished(); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(RemoveUnfinished());
   }
   return holds_finished_ ? absl::OkStatus() : WriteState();
 }
 
 absl::Status Workplace::CheckState(const Json& found) const {
   // As it would be read again: names and patterns that are not UTF-8 are written in a changed form.
-  const absl::StatusOr<Json> state = ParseJson(DumpJson(options_.state), PathOf(kState));
-  if (!state.ok()) return state.status();
-  for (const auto& [key, value] : state->items()) {
+  QUANTD_ASSIGN_OR_RETURN(const Json state, ParseJson(DumpJson(options_.state), PathOf(kState)));
+  for (const auto& [key, value] : state.items()) {
     const auto was = found.find(key);
     if (was != found.end() && *was == value) continue;
     const auto text = [](const Json& json) {
@@ -278,14 +274,13 @@ absl::Status Workplace::CheckState(const Json& found) const {
 
 // Removes unfinished files of an earlier run; refuses to touch anything else.
 absl::Status Workplace::RemoveUnfinished() const {
-  const absl::StatusOr<std::vector<InputFile>> files = ListFiles(path_);
-  if (!files.ok()) return files.status();
+  QUANTD_ASSIGN_OR_RETURN(const std::vector<InputFile> files, ListFiles(path_));
   absl::flat_hash_set<std::string> temporary;
   for (const std::string& name : options_.names) {
     temporary.insert(TemporaryOf(name).substr(path_.size() + 1));
   }
   std::vector<std::string> unfinished;
-  for (const InputFile& file : *files) {
+  for (const InputFile& file : files) {
     if (IsUnfinishedState(file.name) || temporary.contains(file.name)) {
       unfinished.push_back(file.path);
     } else if (file.name != kState && !options_.names.contains(file.name)) {
@@ -337,8 +332,8 @@ absl::Status Workplace::Replace(const std::string& from) const {
     // folder that can't be renamed for another reason can't be replaced at all.
     if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) return CannotWrite(options_.out);
     // Before OUT is removed, because its replacement may be the one that can't be renamed.
-    if (absl::Status renamed = CheckRename(from); !renamed.ok()) return renamed;
-    if (absl::Status removed = RemoveAll(options_.out); !removed.ok()) return removed;
+    QUANTD_RETURN_IF_ERROR(CheckRename(from));
+    QUANTD_RETURN_IF_ERROR(RemoveAll(options_.out));
   }
   return std::rename(from.c_str(), to) == 0 ? absl::OkStatus() : CannotWrite(options_.out);
 }
@@ -346,8 +341,7 @@ absl::Status Workplace::Replace(const std::string& from) const {
 absl::Status Workplace::Publish() {
   cli::SyncFolder(path_);
   const cli::SignalsWait wait;
-  absl::Status status = Replace(options_.is_folder ? path_ : PathOf(cli::NameOf(options_.out)));
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(Replace(options_.is_folder ? path_ : PathOf(cli::NameOf(options_.out))));
   // After the rename: until then the state says whose OUT.partial it is.
   const std::string state = options_.is_folder ? StateOfOut() : PathOf(kState);
   if (unlink(state.c_str()) != 0 && errno != ENOENT) return CannotWrite(state);

@@ -14,6 +14,7 @@
 #include "engine/errors.h"
 #include "files/printable.h"
 #include "files/signals.h"
+#include "status_macros.h"
 
 namespace {
 
@@ -21,12 +22,12 @@ constexpr int kOperationFailed = 1;
 constexpr int kWrongUsageOrFile = 2;
 
 absl::Status Run(int argc, char** argv) {
-  const absl::StatusOr<quantd::cli::CommandLine> line = quantd::cli::ParseCommandLine(argc, argv);
-  if (!line.ok()) return line.status();
+  QUANTD_ASSIGN_OR_RETURN(const quantd::cli::CommandLine line,
+                          quantd::cli::ParseCommandLine(argc, argv));
   absl::Status status;
-  const quantd::cli::Options& options = line->options;
-  if (!line->text.empty()) {
-    std::fputs(line->text.c_str(), stdout);
+  const quantd::cli::Options& options = line.options;
+  if (!line.text.empty()) {
+    std::fputs(line.text.c_str(), stdout);
   } else if (options.command == "quantize") {
     status = quantd::cli::RunQuantize(options);
   } else if (options.command == "dequantize") {

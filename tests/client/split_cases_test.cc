@@ -116,5 +116,23 @@ TEST(SplitCasesTest, TheReportCountsEmbeddingsThatHaveNoLengthAsTheyAre) {
   EXPECT_NEAR(pieces->error->sqnr_db(), wanted.sqnr_db(), 1e-6);
 }
 
+TEST(SplitCasesTest, ScalesOfATypeThatTheClientCannotReadAreAnError) {
+  split::Sender sender;
+  sender.limits.message_bytes = split::kEnvelopeBytes + 100;
+  sender.dynamic_quantize = [](const v1::DynamicQuantizeRequest& request) {
+    v1::DynamicQuantizeResponse response;
+    response.mutable_y_scale()->set_data_type(request.scale_type());
+    response.mutable_y_scale()->add_shape(request.x().shape(0));
+    response.mutable_y_scale()->set_raw_data(std::string(request.x().shape(0), '\1'));
+    return response;
+  };
+  DynamicQuantizeOptions options;
+  options.scale_type = v1::DATA_TYPE_FLOAT8E5M2;
+  const Tensor x = Tensor::Of<float>(std::vector<float>(1000, 3), {1000});
+  const absl::Status status = split::DynamicQuantize(sender, x, options).status();
+  EXPECT_TRUE(absl::IsInternal(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("y_scale is DATA_TYPE_FLOAT8E5M2"));
+}
+
 }  // namespace
 }  // namespace quantd::client

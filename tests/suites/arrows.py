@@ -55,14 +55,15 @@ ROOMS = {
     "server/rpc": SERVER_ROOMS_BELOW_RPC,
     "server/services": [*SERVER_ROOMS_BELOW_RPC, "server/rpc", "proto"],
     "server": [*SERVER_ROOMS_BELOW_RPC, *SERVER_ROOMS_ABOVE, "proto"],
-    "client/cpp": ["proto"],
+    "client": [],  # status_macros.h, for every C++ room below
+    "client/cpp": ["proto", "client"],
     "client/python-core": ["client/checkpoints"],
-    "client/checkpoints": ["client/cli/files"],
-    "client/cli/files": [],
-    "client/cli/engine": ["client/cli/files", "client/cpp", "proto"],
-    "client/cli/kit": ["client/cli/files", "client/cpp", "proto"],
-    "client/cli/commands": ["client/cli/files", "client/cli/engine", "client/cli/kit", "client/checkpoints", "client/cpp", "proto"],
-    "client/cli": ["client/cli/files", "client/cli/engine", "client/cli/commands"],
+    "client/checkpoints": ["client/cli/files", "client"],
+    "client/cli/files": ["client"],
+    "client/cli/engine": ["client/cli/files", "client/cpp", "proto", "client"],
+    "client/cli/kit": ["client/cli/files", "client/cpp", "proto", "client"],
+    "client/cli/commands": ["client/cli/files", "client/cli/engine", "client/cli/kit", "client/checkpoints", "client/cpp", "proto", "client"],
+    "client/cli": ["client/cli/files", "client/cli/engine", "client/cli/commands", "client"],
 }
 # Folders that a quoted include may be in, besides the includer's.
 INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include", "client", "client/cli"]

@@ -46,6 +46,7 @@ ROWS = [
     ("client/cli/kit/proto/*", "unit python conformance engine asan lint image packages"),
     ("client/cli/*", "unit e2e conformance asan lint image packages"),
     ("client/checkpoints/*", "unit e2e asan engine bulk checkpoints lint image packages"),
+    ("client/status_macros.h", "unit e2e asan engine bulk checkpoints lint image packages"),
     ("client/cpp/*", "unit e2e asan lint"),
     ("client/python-core/*", "engine bulk"),
     ("client/python/src/quantd/conformance/*", "python conformance engine deploy"),

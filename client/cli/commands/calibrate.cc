@@ -13,6 +13,7 @@
 #include "commands/progress.h"
 #include "commands/ranges.h"
 #include "engine/errors.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -59,13 +60,11 @@ class Reader {
 
   // Adds the tensors that --only and --skip select; without these flags there must be exactly one.
   absl::Status AddSafetensors(const std::string& path) {
-    const absl::StatusOr<Choice> choice = ChoiceOf(options_);
-    if (!choice.ok()) return choice.status();
-    const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
-    if (!file.ok()) return file.status();
+    QUANTD_ASSIGN_OR_RETURN(const Choice choice, ChoiceOf(options_));
+    QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(path));
     std::vector<const StoredTensor*> chosen;
-    for (const StoredTensor& tensor : file->tensors) {
-      if (choice->SkipReason(tensor.name).empty()) chosen.push_back(&tensor);
+    for (const StoredTensor& tensor : file.tensors) {
+      if (choice.SkipReason(tensor.name).empty()) chosen.push_back(&tensor);
     }
     const bool free = options_.only.empty() && options_.skip.empty();
     if (chosen.empty() || (free && chosen.size() > 1)) {
@@ -75,9 +74,8 @@ class Reader {
     }
     for (const StoredTensor* tensor : chosen) {
       Input input;
-      absl::Status status = TakeTensor(*file, *tensor, options_.output, &input);
-      if (status.ok()) status = Add(input, absl::StrCat(path, ": ", tensor->name));
-      if (!status.ok()) return status;
+      QUANTD_RETURN_IF_ERROR(TakeTensor(file, *tensor, options_.output, &input));
+      QUANTD_RETURN_IF_ERROR(Add(input, absl::StrCat(path, ": ", tensor->name)));
     }
     return absl::OkStatus();
   }
@@ -88,9 +86,8 @@ class Reader {
 
 absl::Status AddStates(const Options& options, CalibrationRun& run) {
   for (const std::string& path : options.calibrate.states) {
-    const absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
-    if (!file.ok()) return file.status();
-    const absl::Span<const uint8_t> bytes = (*file)->bytes();
+    QUANTD_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+    const absl::Span<const uint8_t> bytes = file->bytes();
     const absl::Status added =
         run.AddState({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     if (added.ok()) continue;
@@ -129,12 +126,12 @@ absl::StatusOr<Calibrated> RunCalibration(const Options& options, const Calibrat
   absl::StatusOr<std::unique_ptr<CalibrationRun>> run =
       engine.Calibrate(what, !options.calibrate.state_out.empty());
   if (!run.ok()) return OperationError(run.status(), "calibrate", "");
-  if (absl::Status status = AddStates(options, **run); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(AddStates(options, **run));
   Progress progress(!options.quiet, options.calibrate.inputs.size());
   Reader reader(options, **run);
   for (const std::string& path : options.calibrate.inputs) {
     progress.SetLabel(path);
-    if (absl::Status status = reader.Add(path); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(reader.Add(path));
     progress.Add(1);
   }
   absl::StatusOr<Calibrated> result = (*run)->Finish();
@@ -144,32 +141,29 @@ absl::StatusOr<Calibrated> RunCalibration(const Options& options, const Calibrat
 
 absl::Status RunCalibrate(const Options& options) {
   const absl::Time start = absl::Now();
-  if (const auto format = FormatOfPath(options.output); !format.ok()) return format.status();
-  const absl::StatusOr<CalibrationOptions> what = OptionsOf(options);
-  if (!what.ok()) return what.status();
+  QUANTD_RETURN_IF_ERROR(FormatOfPath(options.output).status());
+  QUANTD_ASSIGN_OR_RETURN(const CalibrationOptions what, OptionsOf(options));
   if (options.calibrate.inputs.empty() && options.calibrate.states.empty()) {
     return absl::InvalidArgumentError("no FILE and no --state: there is nothing to calibrate");
   }
   // Checked before an hour's work, not after it.
-  if (absl::Status status = CheckRangesFiles(options, *what); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
-  if (!engine.ok()) return engine.status();
-  const absl::StatusOr<Calibrated> result = RunCalibration(options, *what, **engine);
-  if (!result.ok()) return result.status();
+  QUANTD_RETURN_IF_ERROR(CheckRangesFiles(options, what));
+  QUANTD_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, EngineOf(options));
+  QUANTD_ASSIGN_OR_RETURN(const Calibrated result, RunCalibration(options, what, *engine));
 
   Output output(options.output);
-  const RangesParts parts = AddRanges(result->calibration, *what, &output);
+  const RangesParts parts = AddRanges(result.calibration, what, &output);
   if (!options.calibrate.state_out.empty()) {
-    output.AddText(options.calibrate.state_out, result->state);
+    output.AddText(options.calibrate.state_out, result.state);
   }
-  if (absl::Status status = Begin(options, {}, &output); !status.ok()) return status;
-  FillRanges(result->calibration, *what, parts, &output);
+  QUANTD_RETURN_IF_ERROR(Begin(options, {}, &output));
+  FillRanges(result.calibration, what, parts, &output);
   Json document = {{"inputs", options.calibrate.inputs}, {"output", options.output}};
-  const Json found = CalibrationJson(result->calibration, *what);
+  const Json found = CalibrationJson(result.calibration, what);
   document.update(found);
-  document["channels"] = result->calibration.scale.size();
+  document["channels"] = result.calibration.scale.size();
   document["seconds"] = absl::ToDoubleSeconds(absl::Now() - start);
-  return Finish(options, &output, document, ToText(result->calibration, found));
+  return Finish(options, &output, document, ToText(result.calibration, found));
 }
 
 }  // namespace quantd::cli

@@ -12,6 +12,7 @@
 #include "files/output_file.h"
 #include "quantd/executor.h"
 #include "quantd/targets.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -23,10 +24,9 @@ absl::Status Told(const absl::Status& status) {
 absl::Status WriteReport(const Options& options, const std::string& text) {
   if (options.report.empty()) return absl::OkStatus();
   OutputFile file;
-  absl::Status status = file.Create(options.report, text.size(), options.force);
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(file.Create(options.report, text.size(), options.force));
   text.copy(reinterpret_cast<char*>(file.bytes().data()), text.size());
-  status = file.Sync();
+  absl::Status status = file.Sync();
   return status.ok() ? file.Publish() : status;
 }
 

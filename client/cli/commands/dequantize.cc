@@ -13,6 +13,7 @@
 #include "commands/progress.h"
 #include "engine/dequantizing.h"
 #include "engine/errors.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -38,11 +39,9 @@ absl::StatusOr<DataType> OutputType(const Options& options, DataType otherwise) 
 }
 
 absl::StatusOr<DequantizeTask> TaskOfEntry(const QuantizedTensor& tensor, const Options& options) {
-  const absl::StatusOr<DataType> type = OutputType(options, tensor.entry.input_type);
-  if (!type.ok()) return type.status();
-  absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(tensor, options.output);
-  if (!parts.ok()) return parts.status();
-  return DequantizeTask{*std::move(parts), tensor.entry.name, *type,
+  QUANTD_ASSIGN_OR_RETURN(const DataType type, OutputType(options, tensor.entry.input_type));
+  QUANTD_ASSIGN_OR_RETURN(QuantizedParts parts, QuantizedParts::Of(tensor, options.output));
+  return DequantizeTask{std::move(parts), tensor.entry.name, type,
                         tensor.entry.was_float64 && options.output_type.empty()};
 }
 
@@ -51,17 +50,16 @@ absl::StatusOr<DequantizeTask> TaskOfFlags(const TensorFile& file, const StoredT
                                            const Options& options) {
   absl::StatusOr<Source> x = Source::Of(file, tensor);
   if (!options.spec.type.empty()) {
-    const absl::StatusOr<DataType> type = ParseDataType(options.spec.type);
-    if (!type.ok()) return type.status();
+    QUANTD_ASSIGN_OR_RETURN(const DataType type, ParseDataType(options.spec.type));
     const Shape shape(options.shape.begin(), options.shape.end());
-    x = Source::As(file, tensor, *type, shape.empty() ? tensor.shape : shape);
+    x = Source::As(file, tensor, type, shape.empty() ? tensor.shape : shape);
   }
   if (!x.ok()) return x.status();
-  absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(*x, options.spec, options.output);
-  if (!parts.ok()) return parts.status();
-  const absl::StatusOr<DataType> type = OutputType(options, parts->parameters().scale.data_type);
-  if (!type.ok()) return type.status();
-  return DequantizeTask{*std::move(parts), file.NameOf(tensor), *type};
+  QUANTD_ASSIGN_OR_RETURN(QuantizedParts parts,
+                          QuantizedParts::Of(*x, options.spec, options.output));
+  QUANTD_ASSIGN_OR_RETURN(const DataType type,
+                          OutputType(options, parts.parameters().scale.data_type));
+  return DequantizeTask{std::move(parts), file.NameOf(tensor), type};
 }
 
 struct DequantizeSorted {
@@ -72,8 +70,7 @@ struct DequantizeSorted {
 };
 
 absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& options) {
-  const absl::StatusOr<Choice> choice = ChoiceOf(options);
-  if (!choice.ok()) return choice.status();
+  QUANTD_ASSIGN_OR_RETURN(const Choice choice, ChoiceOf(options));
   DequantizeSorted sorted;
   const auto take = [&sorted](absl::StatusOr<DequantizeTask> task) -> absl::Status {
     if (!task.ok()) return task.status();
@@ -83,9 +80,8 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
   if (!options.spec.scale.empty()) {
     for (const StoredTensor& tensor : file.tensors) {
       const bool one = file.tensors.size() == 1;
-      if (!one && (options.only.empty() || !choice->SkipReason(tensor.name).empty())) continue;
-      absl::Status status = take(TaskOfFlags(file, tensor, options));
-      if (!status.ok()) return status;
+      if (!one && (options.only.empty() || !choice.SkipReason(tensor.name).empty())) continue;
+      QUANTD_RETURN_IF_ERROR(take(TaskOfFlags(file, tensor, options)));
       sorted.used.insert(tensor.name);
     }
     if (sorted.tasks.empty()) {
@@ -104,15 +100,13 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
     }
     return sorted;
   }
-  const absl::StatusOr<std::vector<QuantizedTensor>> found = FindQuantizedTensors(file);
-  if (!found.ok()) return found.status();
-  for (const QuantizedTensor& tensor : *found) {
-    if (!choice->SkipReason(tensor.entry.name).empty()) {
+  QUANTD_ASSIGN_OR_RETURN(const std::vector<QuantizedTensor> found, FindQuantizedTensors(file));
+  for (const QuantizedTensor& tensor : found) {
+    if (!choice.SkipReason(tensor.entry.name).empty()) {
       sorted.left.push_back(tensor.entry);
       continue;
     }
-    absl::Status status = take(TaskOfEntry(tensor, options));
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(take(TaskOfEntry(tensor, options)));
     for (const Reference& part : tensor.entry.parts()) {
       sorted.used.insert(part.tensor);
       if (file.format != FileFormat::kNpy) continue;
@@ -125,7 +119,7 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
   }
   if (!sorted.tasks.empty()) return sorted;
   return absl::InvalidArgumentError(absl::StrCat(
-      file.path, found->empty()
+      file.path, found.empty()
                      ? " does not say how it was quantized; give --scale (and --zero_point, --type)"
                      : ": --only and --skip choose none of its quantized tensors"));
 }
@@ -164,41 +158,38 @@ absl::StatusOr<TensorReport> RunTask(const DequantizeTask& task, Engine& engine,
 }  // namespace
 
 absl::Status RunDequantize(const Options& options) {
-  if (const auto format = FormatOfPath(options.output); !format.ok()) return format.status();
-  const absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
-  if (!file.ok()) return file.status();
-  absl::StatusOr<DequantizeSorted> sorted = Sort(*file, options);
-  if (!sorted.ok()) return sorted.status();
+  QUANTD_RETURN_IF_ERROR(FormatOfPath(options.output).status());
+  QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(options.input));
+  QUANTD_ASSIGN_OR_RETURN(DequantizeSorted sorted, Sort(file, options));
   Output output(options.output);
-  if (output.format() == FileFormat::kNpy && sorted->tasks.size() > 1) {
+  if (output.format() == FileFormat::kNpy && sorted.tasks.size() > 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat(options.input, " has ", sorted->tasks.size(),
+        absl::StrCat(options.input, " has ", sorted.tasks.size(),
                      " tensors to dequantize, a .npy holds one: choose one with --only, or write "
                      "a .safetensors"));
   }
-  absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
-  if (!engine.ok()) return engine.status();
+  QUANTD_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, EngineOf(options));
   uint64_t work = 0;
-  for (DequantizeTask& task : sorted->tasks) {
+  for (DequantizeTask& task : sorted.tasks) {
     const TensorView& x = task.parts.parameters().x;
     const ElementType& type = task.to_float64 ? *FindByNpy("f8") : ElementTypeOf(task.output_type);
     task.y = output.AddStored(task.name, type, x.shape);
     work += x.bytes.size();
   }
   std::vector<std::pair<const StoredTensor*, size_t>> copies;
-  if (output.format() == FileFormat::kSafetensors && file->format == FileFormat::kSafetensors) {
-    for (const StoredTensor& tensor : file->tensors) {
-      if (sorted->used.contains(tensor.name)) continue;
+  if (output.format() == FileFormat::kSafetensors && file.format == FileFormat::kSafetensors) {
+    for (const StoredTensor& tensor : file.tensors) {
+      if (sorted.used.contains(tensor.name)) continue;
       copies.emplace_back(&tensor, output.AddStored(tensor.name, *tensor.type, tensor.shape));
     }
-    for (const auto& [key, value] : file->metadata) {
+    for (const auto& [key, value] : file.metadata) {
       if (key != "quantd") output.SetMetadata(key, value);
     }
-    if (!sorted->left.empty()) output.SetMetadata("quantd", QuantizedEntriesToJson(sorted->left));
+    if (!sorted.left.empty()) output.SetMetadata("quantd", QuantizedEntriesToJson(sorted.left));
   }
-  if (absl::Status status = Begin(options, sorted->files, &output); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(Begin(options, sorted.files, &output));
   for (const auto& [tensor, index] : copies) {
-    const absl::Span<const uint8_t> bytes = file->Bytes(*tensor);
+    const absl::Span<const uint8_t> bytes = file.Bytes(*tensor);
     std::copy(bytes.begin(), bytes.end(), output.bytes(index).begin());
   }
   Json document = {
@@ -208,13 +199,12 @@ absl::Status RunDequantize(const Options& options) {
   std::string text;
   {
     Progress progress(!options.quiet, work);
-    for (const DequantizeTask& task : sorted->tasks) {
+    for (const DequantizeTask& task : sorted.tasks) {
       progress.SetLabel(task.name);
-      const absl::StatusOr<TensorReport> report = RunTask(task, **engine, &output);
-      if (!report.ok()) return report.status();
-      progress.Add(report->bytes_before);
-      if (wants_json) document["tensors"].push_back(ToJson(*report));
-      text += ToText(*report);
+      QUANTD_ASSIGN_OR_RETURN(const TensorReport report, RunTask(task, *engine, &output));
+      progress.Add(report.bytes_before);
+      if (wants_json) document["tensors"].push_back(ToJson(report));
+      text += ToText(report);
     }
   }
   return Finish(options, &output, document, text);

@@ -16,6 +16,7 @@
 #include "engine/errors.h"
 #include "files/output.h"
 #include "quantd/quantize_embeddings.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -40,9 +41,8 @@ absl::Status CheckCalibrate(const Options& options, const QuantizeEmbeddingsPara
     return wrong("--calibrate sees the embeddings as they are in the file, before --normalize");
   }
   const std::string path = RangesPath(options);
-  const absl::StatusOr<FileFormat> format = FormatOfPath(path);
-  if (!format.ok()) return format.status();
-  return *format == FileFormat::kSafetensors
+  QUANTD_ASSIGN_OR_RETURN(const FileFormat format, FormatOfPath(path));
+  return format == FileFormat::kSafetensors
              ? absl::OkStatus()
              : wrong(absl::StrCat(path, ": ranges are written as a .safetensors"));
 }
@@ -91,81 +91,72 @@ absl::StatusOr<QuantizeEmbeddingsParameters> ParametersOf(const Options& options
   if (!options.stored.reference.empty()) {
     const bool others = !flags.preset.empty() || !flags.ranges.empty() || flags.dimensions != 0 ||
                         flags.normalize || flags.calibrate || ignore;
-    absl::StatusOr<StoredSet> found = StoredSetOf(options, others);
-    if (!found.ok()) return found.status();
-    *stored = *std::move(found);
+    QUANTD_ASSIGN_OR_RETURN(*stored, StoredSetOf(options, others));
     return stored->ForEmbeddings();
   }
   if (flags.preset.empty()) {
     return absl::InvalidArgumentError(
         "--preset is required, or --parameters; see quantctl embeddings --help");
   }
-  absl::StatusOr<QuantizeEmbeddingsParameters> parameters = PresetOf(flags.preset);
-  if (!parameters.ok()) return parameters;
-  parameters->dimensions = flags.dimensions;
-  parameters->normalize = flags.normalize;
-  if (ignore) parameters->non_finite = NonFinite::kIgnore;
+  QUANTD_ASSIGN_OR_RETURN(QuantizeEmbeddingsParameters parameters, PresetOf(flags.preset));
+  parameters.dimensions = flags.dimensions;
+  parameters.normalize = flags.normalize;
+  if (ignore) parameters.non_finite = NonFinite::kIgnore;
   return parameters;
 }
 
 }  // namespace
 
 absl::Status RunEmbeddings(const Options& options) {
-  const absl::StatusOr<FileFormat> format = FormatOfPath(options.output);
-  if (!format.ok()) return format.status();
-  if (*format != FileFormat::kNpy) {
+  QUANTD_ASSIGN_OR_RETURN(const FileFormat format, FormatOfPath(options.output));
+  if (format != FileFormat::kNpy) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.output, ": codes of embeddings are written as a .npy"));
   }
   StoredSet stored;
-  absl::StatusOr<QuantizeEmbeddingsParameters> parameters = ParametersOf(options, &stored);
-  if (!parameters.ok()) return parameters.status();
-  if (absl::Status good = CheckCalibrate(options, *parameters); !good.ok()) return good;
-  if (absl::Status status = CheckCodesFiles(options); !status.ok()) return status;
+  QUANTD_ASSIGN_OR_RETURN(QuantizeEmbeddingsParameters parameters, ParametersOf(options, &stored));
+  QUANTD_RETURN_IF_ERROR(CheckCalibrate(options, parameters));
+  QUANTD_RETURN_IF_ERROR(CheckCodesFiles(options));
   Input x, ranges;
-  absl::Status opened = OpenInput(options.input, options.column, options.output, &x);
-  if (!opened.ok()) return opened;
-  parameters->x = x.view;
+  QUANTD_RETURN_IF_ERROR(OpenInput(options.input, options.column, options.output, &x));
+  parameters.x = x.view;
   if (!options.embeddings.ranges.empty()) {
-    absl::Status status = OpenRanges(options.embeddings.ranges, options.output, &ranges);
-    if (!status.ok()) return status;
-    parameters->ranges = ranges.view;
+    QUANTD_RETURN_IF_ERROR(OpenRanges(options.embeddings.ranges, options.output, &ranges));
+    parameters.ranges = ranges.view;
   }
-  parameters->report_error =
-      options.spec.report_error && parameters->recipe != EmbeddingRecipe::kBits;
-  absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
-  if (!engine.ok()) return engine.status();
+  parameters.report_error =
+      options.spec.report_error && parameters.recipe != EmbeddingRecipe::kBits;
+  QUANTD_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, EngineOf(options));
   CalibrationOptions what;
-  what.output_type = parameters->output_type == DataType::kUnspecified ? DataType::kUint8
-                                                                       : parameters->output_type;
+  what.output_type =
+      parameters.output_type == DataType::kUnspecified ? DataType::kUint8 : parameters.output_type;
   what.axis = -1;
-  what.non_finite = parameters->non_finite;
+  what.non_finite = parameters.non_finite;
   absl::StatusOr<Calibration> found;
   std::vector<float> kept;
   if (options.embeddings.calibrate) {
-    found = FindRanges(x.view, what, **engine);
+    found = FindRanges(x.view, what, *engine);
     if (!found.ok()) return found.status();
-    parameters->ranges = ViewOf(*found, parameters->dimensions, &kept);
+    parameters.ranges = ViewOf(*found, parameters.dimensions, &kept);
   }
-  const absl::StatusOr<QuantizeEmbeddingsPlan> plan = PlanQuantizeEmbeddings(*parameters);
+  const absl::StatusOr<QuantizeEmbeddingsPlan> plan = PlanQuantizeEmbeddings(parameters);
   if (!plan.ok()) return OperationError(plan.status(), "quantize", "");
 
   Output output(options.output);
   const size_t y = output.Add("y", "", plan->output_type, plan->output_shape);
-  if (absl::Status status = Begin(options, {}, &output); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(Begin(options, {}, &output));
   Output ranges_output(RangesPath(options));
   if (found.ok()) {
     const RangesParts parts = AddRanges(*found, what, &ranges_output);
-    absl::Status status = ranges_output.Create(options.force);
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(ranges_output.Create(options.force));
     FillRanges(*found, what, parts, &ranges_output);
   }
   const absl::Time start = absl::Now();
   TensorReport report;
   QuantizationError error;
-  const absl::Status status = (*engine)->QuantizeEmbeddings(*parameters, output.bytes(y), &error);
+  const absl::Status status = engine->QuantizeEmbeddings(parameters, output.bytes(y), &error);
   if (!status.ok()) return OperationError(status, "quantize", "");
-  if (parameters->report_error) report.error = error;
+  if (parameters.report_error) report.error = error;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
   report.name = stored.set == nullptr ? options.embeddings.preset : stored.reference;
   report.input_type = plan->input_type;
@@ -181,7 +172,7 @@ absl::Status RunEmbeddings(const Options& options) {
   std::string text = ToText(report);
   if (found.ok()) {
     // Codes without their ranges would be useless, so the ranges are written first.
-    if (absl::Status written = ranges_output.Commit(); !written.ok()) return written;
+    QUANTD_RETURN_IF_ERROR(ranges_output.Commit());
     document["ranges"] = RangesPath(options);
     absl::StrAppend(&text, "wrote ", RangesPath(options), "\n");
   }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "files/fvecs.h"
 #include "files/jsonl.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -18,12 +19,8 @@ absl::Status Named(const absl::Status& status, const std::string& path) {
 
 absl::Status TakeTensor(const TensorFile& file, const StoredTensor& tensor,
                         const std::string& output, Input* input) {
-  absl::StatusOr<Source> source = Source::Of(file, tensor);
-  if (!source.ok()) return source.status();
-  input->npy = *std::move(source);
-  absl::StatusOr<TensorView> view = input->npy->View(output, &input->scratch);
-  if (!view.ok()) return view.status();
-  input->view = *std::move(view);
+  QUANTD_ASSIGN_OR_RETURN(input->npy, Source::Of(file, tensor));
+  QUANTD_ASSIGN_OR_RETURN(input->view, input->npy->View(output, &input->scratch));
   return absl::OkStatus();
 }
 
@@ -35,17 +32,14 @@ absl::Status OpenInput(const std::string& path, const std::string& column,
         absl::StrCat(path, ": Parquet is read by the Python client, quantd.arrow"));
   }
   if (!fvecs && !absl::EndsWithIgnoreCase(path, ".jsonl")) {
-    const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
-    if (!file.ok()) return file.status();
-    if (file->format != FileFormat::kNpy) {
+    QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(path));
+    if (file.format != FileFormat::kNpy) {
       return absl::InvalidArgumentError(absl::StrCat(
           path, " is not a .npy, .fvecs or .jsonl file; embeddings are read from these"));
     }
-    return TakeTensor(*file, file->tensors[0], output, input);
+    return TakeTensor(file, file.tensors[0], output, input);
   }
-  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  input->mapped = *std::move(file);
+  QUANTD_ASSIGN_OR_RETURN(input->mapped, MappedFile::Open(path));
   const absl::Span<const uint8_t> bytes = input->mapped->bytes();
   absl::StatusOr<TensorView> view = fvecs ? ReadFvecs(bytes, output, &input->scratch)
                                           : ReadJsonl(bytes, column, output, &input->scratch);

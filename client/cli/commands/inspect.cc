@@ -16,6 +16,7 @@
 #include "engine/dequantizing.h"
 #include "engine/errors.h"
 #include "files/printable.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -75,18 +76,17 @@ absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParam
                          visit(errors);
                        });
   };
-  const absl::StatusOr<Statistics> statistics = Describe(for_each, bins);
-  if (!statistics.ok()) return statistics.status();
+  QUANTD_ASSIGN_OR_RETURN(const Statistics statistics, Describe(for_each, bins));
   const QuantizationError error = known.value_or(sums.Finish());
   Findings findings;
   const std::string type = TypeName(quantized.x.data_type);
   findings.text = absl::StrCat("  error as ", type, ": SQNR ", ErrorText(error), "\n",
-                               statistics->HistogramText());
+                               statistics.HistogramText());
   findings.json = {{"type", type},
                    {"sqnr_db", NumberJson(error.sqnr_db)},
                    {"mean_squared_error", NumberJson(error.mean_squared_error)},
                    {"max_absolute_error", NumberJson(error.max_absolute_error)},
-                   {"histogram", statistics->HistogramJson()}};
+                   {"histogram", statistics.HistogramJson()}};
   if (known.has_value()) findings.json["saturated_elements"] = error.saturated_elements;
   return findings;
 }
@@ -94,8 +94,7 @@ absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParam
 // The effect of quantizing x, computed in files without a name.
 absl::StatusOr<Findings> TrySpec(const QuantizationSpec& spec, Engine& engine,
                                  const Executor& executor, const TensorView& x, int bins) {
-  const absl::StatusOr<QuantizedForm> form = spec.FormOf(x);
-  if (!form.ok()) return form.status();
+  QUANTD_ASSIGN_OR_RETURN(const QuantizedForm form, spec.FormOf(x));
   const std::string path = ScratchPath();
   OutputFile files[4];
   DynamicQuantizeOutput output;
@@ -108,14 +107,14 @@ absl::StatusOr<Findings> TrySpec(const QuantizationSpec& spec, Engine& engine,
     *view = {type, shape, *bytes};
     return status;
   };
-  absl::Status status = add(&files[0], form->y, x.shape, &quantized.x, &output.y);
-  status.Update(add(&files[1], form->scale, form->scale_shape, &quantized.scale, &output.scale));
-  if (form->zero_point != DataType::kUnspecified) {
-    status.Update(add(&files[2], form->zero_point, form->scale_shape,
-                      &quantized.zero_point.emplace(), &output.zero_point));
+  absl::Status status = add(&files[0], form.y, x.shape, &quantized.x, &output.y);
+  status.Update(add(&files[1], form.scale, form.scale_shape, &quantized.scale, &output.scale));
+  if (form.zero_point != DataType::kUnspecified) {
+    status.Update(add(&files[2], form.zero_point, form.scale_shape, &quantized.zero_point.emplace(),
+                      &output.zero_point));
   }
-  if (form->tensor_scale != DataType::kUnspecified) {
-    status.Update(add(&files[3], form->tensor_scale, {}, &quantized.tensor_scale.emplace(),
+  if (form.tensor_scale != DataType::kUnspecified) {
+    status.Update(add(&files[3], form.tensor_scale, {}, &quantized.tensor_scale.emplace(),
                       &output.tensor_scale));
   }
   QuantizationError error;
@@ -201,15 +200,12 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
         absl::StrCat(options.input, ": tensor '", entry.name, "' in --against: ", what));
   };
   if (match == nullptr) return fail("there is none of this name");
-  const absl::StatusOr<Source> source = Source::Of(original->file, *match);
-  if (!source.ok()) return source.status();
+  QUANTD_ASSIGN_OR_RETURN(const Source source, Source::Of(original->file, *match));
   OutputFile scratch;
-  const absl::StatusOr<TensorView> x = source->View(ScratchPath(), &scratch);
-  if (!x.ok()) return x.status();
-  const absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(tensor, ScratchPath());
-  if (!parts.ok()) return parts.status();
+  QUANTD_ASSIGN_OR_RETURN(const TensorView x, source.View(ScratchPath(), &scratch));
+  QUANTD_ASSIGN_OR_RETURN(const QuantizedParts parts, QuantizedParts::Of(tensor, ScratchPath()));
   const absl::StatusOr<Findings> error =
-      ErrorOf(executor, parts->parameters(), *x, options.bins, std::nullopt);
+      ErrorOf(executor, parts.parameters(), x, options.bins, std::nullopt);
   if (!error.ok()) return fail(error.status().message());
   Add(*error, "quantization_error", &findings);
   return findings;
@@ -237,66 +233,57 @@ void GiveMeaning(const std::vector<QuantizedTensor>& found, TensorFile* file) {
 }  // namespace
 
 absl::Status RunInspect(const Options& options) {
-  const absl::StatusOr<QuantizationSpec> spec = QuantizationSpec::Of(options.spec);
-  if (!spec.ok()) return spec.status();
-  const absl::StatusOr<Choice> choice = ChoiceOf(options);
-  if (!choice.ok()) return choice.status();
-  absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
-  if (!file.ok()) return file.status();
-  const absl::StatusOr<std::vector<QuantizedTensor>> quantized = FindQuantizedTensors(*file);
-  if (!quantized.ok()) return quantized.status();
+  QUANTD_ASSIGN_OR_RETURN(const QuantizationSpec spec, QuantizationSpec::Of(options.spec));
+  QUANTD_ASSIGN_OR_RETURN(const Choice choice, ChoiceOf(options));
+  QUANTD_ASSIGN_OR_RETURN(TensorFile file, OpenTensorFile(options.input));
+  QUANTD_ASSIGN_OR_RETURN(const std::vector<QuantizedTensor> quantized, FindQuantizedTensors(file));
   std::optional<Original> original;
   if (!options.against.empty()) {
-    if (quantized->empty()) {
+    if (quantized.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(options.input, " has no quantized tensor to compare with --against"));
     }
-    absl::StatusOr<TensorFile> opened = OpenTensorFile(options.against);
-    if (!opened.ok()) return opened.status();
-    original.emplace(*std::move(opened));
+    QUANTD_ASSIGN_OR_RETURN(TensorFile opened, OpenTensorFile(options.against));
+    original.emplace(std::move(opened));
   }
   const bool tries = !options.spec.type.empty();
   std::unique_ptr<Engine> engine;
   if (tries || original.has_value()) {
-    absl::StatusOr<std::unique_ptr<Engine>> made = EngineOf(options);
-    if (!made.ok()) return made.status();
-    engine = *std::move(made);
+    QUANTD_ASSIGN_OR_RETURN(engine, EngineOf(options));
   }
   // The error report is computed here, even if a server quantizes.
   const Executor executor(options.threads);
-  GiveMeaning(*quantized, &*file);
+  GiveMeaning(quantized, &file);
 
   // As JSON they take some KB each, so they are kept only if they are needed.
   Json document = {{"file", options.input}, {"tensors", Json::array()}};
   std::string text;
-  for (const QuantizedTensor& tensor : *quantized) {
-    if (!choice->SkipReason(tensor.entry.name).empty()) continue;
-    const absl::StatusOr<Findings> findings =
-        InspectQuantized(tensor, options, executor, original.has_value() ? &*original : nullptr);
-    if (!findings.ok()) return findings.status();
-    text += findings->text;
-    if (options.json) document["quantized"].push_back(findings->json);
+  for (const QuantizedTensor& tensor : quantized) {
+    if (!choice.SkipReason(tensor.entry.name).empty()) continue;
+    QUANTD_ASSIGN_OR_RETURN(
+        const Findings findings,
+        InspectQuantized(tensor, options, executor, original.has_value() ? &*original : nullptr));
+    text += findings.text;
+    if (options.json) document["quantized"].push_back(findings.json);
   }
-  for (const StoredTensor& tensor : file->tensors) {
-    if (!choice->SkipReason(tensor.name).empty()) continue;
-    absl::StatusOr<Findings> findings = InspectValues(*file, tensor, options.bins);
-    if (!findings.ok()) return findings.status();
-    const absl::StatusOr<Source> x = Source::Of(*file, tensor);
+  for (const StoredTensor& tensor : file.tensors) {
+    if (!choice.SkipReason(tensor.name).empty()) continue;
+    QUANTD_ASSIGN_OR_RETURN(Findings findings, InspectValues(file, tensor, options.bins));
+    const absl::StatusOr<Source> x = Source::Of(file, tensor);
     if (tries && x.ok() && Info(x->type()).kind == DataTypeKind::kFloat) {
       OutputFile scratch;
-      const absl::StatusOr<TensorView> view = x->View(ScratchPath(), &scratch);
-      if (!view.ok()) return view.status();
-      const absl::StatusOr<Findings> error = TrySpec(*spec, *engine, executor, *view, options.bins);
-      if (!error.ok() && file->tensors.size() == 1) {
+      QUANTD_ASSIGN_OR_RETURN(const TensorView view, x->View(ScratchPath(), &scratch));
+      const absl::StatusOr<Findings> error = TrySpec(spec, *engine, executor, view, options.bins);
+      if (!error.ok() && file.tensors.size() == 1) {
         return OperationError(error.status(), "quantize", tensor.name);
       }
       Add(error.ok() ? *error
                      : Findings{absl::StrCat("  ", error.status().message(), "\n"),
                                 {{"message", error.status().message()}}},
-          "quantization_error", &*findings);
+          "quantization_error", &findings);
     }
-    text += findings->text;
-    if (options.json) document["tensors"].push_back(std::move(findings->json));
+    text += findings.text;
+    if (options.json) document["tensors"].push_back(std::move(findings.json));
   }
   if (options.quiet && !options.json) return absl::OkStatus();
   std::fputs(options.json ? Dump(document).c_str() : text.c_str(), stdout);

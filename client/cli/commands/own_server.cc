@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -97,8 +98,7 @@ absl::StatusOr<std::shared_ptr<::grpc::Channel>> ChannelToOwnServer(const std::s
     return ::grpc::CreateCustomChannel(address, ::grpc::InsecureChannelCredentials(), arguments);
   }
   if (!chain.ok()) return chain.status();
-  const absl::StatusOr<std::string> key = Read("QUANTD_TLS_KEY");
-  if (!key.ok()) return key.status();
+  QUANTD_ASSIGN_OR_RETURN(const std::string key, Read("QUANTD_TLS_KEY"));
   const std::string certificate = FirstCertificate(*chain);
   if (certificate.empty()) {
     return absl::InvalidArgumentError(
@@ -109,9 +109,9 @@ absl::StatusOr<std::shared_ptr<::grpc::Channel>> ChannelToOwnServer(const std::s
   options.set_check_call_host(false);
   options.set_certificate_verifier(
       tls::ExternalCertificateVerifier::Create<OneCertificate>(certificate));
-  if (!key->empty()) {
+  if (!key.empty()) {
     options.set_certificate_provider(std::make_shared<tls::StaticDataCertificateProvider>(
-        std::vector<tls::IdentityKeyCertPair>{{*key, *chain}}));
+        std::vector<tls::IdentityKeyCertPair>{{key, *chain}}));
     options.watch_identity_key_cert_pairs();
   }
   return ::grpc::CreateCustomChannel(address, tls::TlsCredentials(options), arguments);

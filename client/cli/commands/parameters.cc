@@ -15,6 +15,7 @@
 #include "files/json_reader.h"
 #include "quantd/client/client.h"
 #include "quantd/v1/parameters.pb.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -65,25 +66,23 @@ absl::Status ReadCalibration(const TensorFile& file, DataType* type, v1::Quantiz
 }
 
 absl::Status ReadFile(const std::string& path, DataType type, v1::QuantizeRequest* request) {
-  const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
-  if (!file.ok()) return file.status();
-  if (absl::Status status = ReadCalibration(*file, &type, request); !status.ok()) return status;
-  const absl::StatusOr<const StoredTensor*> scale = FindCalibrated(*file, "scale");
-  if (!scale.ok()) return scale.status();
-  const Shape& shape = (*scale)->shape;
-  if ((*scale)->type->data_type == DataType::kUnspecified) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": scale is ", (*scale)->type->name,
-                                                   ", which is not a type of a scale"));
+  QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(path));
+  QUANTD_RETURN_IF_ERROR(ReadCalibration(file, &type, request));
+  QUANTD_ASSIGN_OR_RETURN(const StoredTensor* scale, FindCalibrated(file, "scale"));
+  const Shape& shape = scale->shape;
+  if (scale->type->data_type == DataType::kUnspecified) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": scale is ", scale->type->name, ", which is not a type of a scale"));
   }
-  SetTensor((*scale)->type->data_type, shape, BytesOf(*file, **scale), request->mutable_scale());
-  const absl::StatusOr<const StoredTensor*> zero_point = FindCalibrated(*file, "zero_point");
+  SetTensor(scale->type->data_type, shape, BytesOf(file, *scale), request->mutable_scale());
+  const absl::StatusOr<const StoredTensor*> zero_point = FindCalibrated(file, "zero_point");
   if (!zero_point.ok()) {
     if (type != DataType::kUnspecified) request->set_output_type(static_cast<v1::DataType>(type));
     return absl::OkStatus();
   }
   if (type == DataType::kUnspecified) type = (*zero_point)->type->data_type;
   // Types without a name in files are packed, and have the scale's shape.
-  SetTensor(type, shape, BytesOf(*file, **zero_point), request->mutable_zero_point());
+  SetTensor(type, shape, BytesOf(file, **zero_point), request->mutable_zero_point());
   return absl::OkStatus();
 }
 
@@ -103,18 +102,17 @@ absl::Status FillQuantize(const Options& options, const std::string& path,
     return Usage("a set for quantize is made of a FILE, or of --scale");
   }
   if (!path.empty()) return ReadFile(path, type, request);
-  const absl::StatusOr<Operand> scale = ParseOperand(flags.scale, "scale", DataType::kFloat, true);
-  if (!scale.ok()) return scale.status();
-  SetTensor(scale->view, request->mutable_scale());
+  QUANTD_ASSIGN_OR_RETURN(const Operand scale,
+                          ParseOperand(flags.scale, "scale", DataType::kFloat, true));
+  SetTensor(scale.view, request->mutable_scale());
   if (flags.zero_point.empty()) {
     request->set_output_type(static_cast<v1::DataType>(type));
     return absl::OkStatus();
   }
   if (type == DataType::kUnspecified) type = DataType::kUint8;
-  const absl::StatusOr<Operand> zero_point =
-      ParseOperand(flags.zero_point, "zero_point", type, false);
-  if (!zero_point.ok()) return zero_point.status();
-  SetTensor(zero_point->view, request->mutable_zero_point());
+  QUANTD_ASSIGN_OR_RETURN(const Operand zero_point,
+                          ParseOperand(flags.zero_point, "zero_point", type, false));
+  SetTensor(zero_point.view, request->mutable_zero_point());
   return absl::OkStatus();
 }
 
@@ -122,18 +120,17 @@ absl::Status FillEmbeddings(const Options& options, const std::string& path,
                             v1::QuantizeEmbeddingsRequest* request) {
   const EmbeddingFlags& flags = options.embeddings;
   if (flags.preset.empty()) return Usage("--for=embeddings needs a --preset");
-  const absl::StatusOr<QuantizeEmbeddingsParameters> preset = PresetOf(flags.preset);
-  if (!preset.ok()) return preset.status();
-  request->set_recipe(static_cast<v1::EmbeddingRecipe>(preset->recipe));
-  request->set_output_type(static_cast<v1::DataType>(preset->output_type));
-  request->set_bit_order(static_cast<v1::BitOrder>(preset->bit_order));
-  request->set_bit_threshold(static_cast<v1::BitThreshold>(preset->bit_threshold));
-  request->set_signed_bits(static_cast<v1::SignedBits>(preset->signed_bits));
+  QUANTD_ASSIGN_OR_RETURN(const QuantizeEmbeddingsParameters preset, PresetOf(flags.preset));
+  request->set_recipe(static_cast<v1::EmbeddingRecipe>(preset.recipe));
+  request->set_output_type(static_cast<v1::DataType>(preset.output_type));
+  request->set_bit_order(static_cast<v1::BitOrder>(preset.bit_order));
+  request->set_bit_threshold(static_cast<v1::BitThreshold>(preset.bit_threshold));
+  request->set_signed_bits(static_cast<v1::SignedBits>(preset.signed_bits));
   request->set_dimensions(flags.dimensions);
   request->set_normalize(flags.normalize);
   if (path.empty()) return absl::OkStatus();
   Input ranges;
-  if (absl::Status status = OpenRanges(path, ScratchPath(), &ranges); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(OpenRanges(path, ScratchPath(), &ranges));
   SetTensor(ranges.view, request->mutable_ranges());
   return absl::OkStatus();
 }
@@ -147,10 +144,9 @@ absl::Status Put(const Options& options, client::Client& client, const std::stri
   if (words.empty() || words.size() > 2) return Usage("put takes a NAME, and a FILE at most");
   const std::string path = words.size() == 2 ? words[1] : "";
   v1::ParameterSet set;
-  absl::Status filled = options.stored.kind == "embeddings"
-                            ? FillEmbeddings(options, path, set.mutable_quantize_embeddings())
-                            : FillQuantize(options, path, set.mutable_quantize());
-  if (!filled.ok()) return filled;
+  QUANTD_RETURN_IF_ERROR(options.stored.kind == "embeddings"
+                             ? FillEmbeddings(options, path, set.mutable_quantize_embeddings())
+                             : FillQuantize(options, path, set.mutable_quantize()));
   const absl::StatusOr<std::string> reference = client.PutParameters(words[0], set);
   if (!reference.ok()) return Failed(reference.status(), address, "store the parameters");
   if (options.json) {
@@ -164,19 +160,16 @@ absl::Status Put(const Options& options, client::Client& client, const std::stri
 absl::Status Get(const Options& options, client::Client& client, const std::string& address) {
   if (options.stored.words.size() != 1) return Usage("get takes one REFERENCE");
   if (options.output.empty()) return Usage("get needs a file to write to, -o FILE");
-  absl::Status status = CheckFiles(options, OutputsOf({options.output}));
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(CheckFiles(options, OutputsOf({options.output})));
   const absl::StatusOr<v1::GetParametersResponse> response =
       client.GetParameters(options.stored.words[0]);
   if (!response.ok()) return Failed(response.status(), address, "read the parameters");
   const std::string bytes = response->parameters().SerializeAsString();
   OutputFile file;
-  status = file.Create(options.output, bytes.size(), options.force);
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(file.Create(options.output, bytes.size(), options.force));
   std::copy(bytes.begin(), bytes.end(), file.bytes().begin());
-  status = file.Sync();
-  if (status.ok()) status = file.Publish();
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(file.Sync());
+  QUANTD_RETURN_IF_ERROR(file.Publish());
   if (options.json) {
     std::fputs(Dump({{"reference", response->reference()}, {"output", options.output}}).c_str(),
                stdout);
@@ -207,13 +200,12 @@ absl::Status RunParameters(const Options& options) {
     return Usage(absl::StrCat("parameters ", action, action.empty() ? "" : " ",
                               "is not a command; put, get and list are"));
   }
-  const absl::StatusOr<std::string> address = AddressOf(options);
-  if (!address.ok()) return address.status();
-  client::Client client(*address, ClientOptionsOf(options, absl::Seconds(options.timeout)));
+  QUANTD_ASSIGN_OR_RETURN(const std::string address, AddressOf(options));
+  client::Client client(address, ClientOptionsOf(options, absl::Seconds(options.timeout)));
   if (!client.status().ok()) return OptionsError(client.status());
-  if (action == "put") return Put(options, client, *address);
-  if (action == "get") return Get(options, client, *address);
-  return List(options, client, *address);
+  if (action == "put") return Put(options, client, address);
+  if (action == "get") return Get(options, client, address);
+  return List(options, client, address);
 }
 
 }  // namespace quantd::cli

@@ -13,6 +13,7 @@
 #include "files/printable.h"
 #include "quantd/field_error.h"
 #include "quantd/utf8.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -79,8 +80,7 @@ QuantizedEntry AddTo(Output* output, Task* task, const Granularity& granularity)
 
 absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
                             const QuantizationSpec& spec, Output* output) {
-  const absl::StatusOr<Choice> choice = ChoiceOf(options);
-  if (!choice.ok()) return choice.status();
+  QUANTD_ASSIGN_OR_RETURN(const Choice choice, ChoiceOf(options));
   const bool one_named = file.format == FileFormat::kNpy;
   const bool one_written = output->format() == FileFormat::kNpy;
   Sorted sorted;
@@ -91,14 +91,13 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
     sorted.copies.emplace_back(&tensor, output->AddStored(tensor.name, *tensor.type, tensor.shape));
   };
   for (const StoredTensor& tensor : file.tensors) {
-    const std::string reason = one_named ? "" : SkipReason(tensor, options, *choice, spec);
+    const std::string reason = one_named ? "" : SkipReason(tensor, options, choice, spec);
     if (!reason.empty()) {
       leave(tensor, reason);
       continue;
     }
-    absl::StatusOr<Source> x = Source::Of(file, tensor);
-    if (!x.ok()) return x.status();
-    absl::StatusOr<QuantizedForm> form = spec.FormOf(x->Outline());
+    QUANTD_ASSIGN_OR_RETURN(Source x, Source::Of(file, tensor));
+    absl::StatusOr<QuantizedForm> form = spec.FormOf(x.Outline());
     if (!form.ok()) {
       const std::string field = ErrorField(form.status());
       if (one_named || (field != "axis" && field != "block_shape")) {
@@ -108,7 +107,7 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
       continue;
     }
     Task& task =
-        sorted.tasks.emplace_back(Task{*std::move(x), file.NameOf(tensor), *std::move(form)});
+        sorted.tasks.emplace_back(Task{std::move(x), file.NameOf(tensor), *std::move(form)});
     if (!one_written && sorted.tasks.size() > kMaxQuantizedTensors) {
       return absl::InvalidArgumentError(absl::StrCat(options.output, " would hold more than ",
                                                      kMaxQuantizedTensors, " quantized tensors"));
@@ -136,8 +135,7 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
                                      const QuantizationSpec& spec, Engine& engine, Output* output) {
   const absl::Time start = absl::Now();
   OutputFile scratch;
-  const absl::StatusOr<TensorView> x = task.x.View(options.output, &scratch);
-  if (!x.ok()) return x.status();
+  QUANTD_ASSIGN_OR_RETURN(const TensorView x, task.x.View(options.output, &scratch));
   const auto bytes = [output](std::optional<size_t> index) {
     return index.has_value() ? output->bytes(*index) : absl::Span<uint8_t>();
   };
@@ -145,7 +143,7 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
                                     bytes(task.tensor_scale)};
   TensorReport report;
   QuantizationError error;
-  const absl::Status status = spec.Run(engine, *x, parts, &error);
+  const absl::Status status = spec.Run(engine, x, parts, &error);
   if (!status.ok()) return OperationError(status, "quantize", task.name);
   const QuantizedForm& form = task.form;
   if (options.spec.report_error) report.error = error;
@@ -175,12 +173,10 @@ absl::StatusOr<QuantizationSpec> SpecOf(const Options& options) {
                       !flags.scale_type.empty() || !flags.precision.empty() || flags.symmetric ||
                       !flags.saturate || flags.axis.has_value() || flags.block_size != 0 ||
                       !flags.block_shape.empty();
-  const absl::StatusOr<StoredSet> stored = StoredSetOf(options, others);
-  if (!stored.ok()) return stored.status();
-  absl::StatusOr<QuantizeParameters> given = stored->ForQuantize();
-  if (!given.ok()) return given.status();
-  given->report_error = flags.report_error;
-  return QuantizationSpec::Of(*given, stored->set);
+  QUANTD_ASSIGN_OR_RETURN(const StoredSet stored, StoredSetOf(options, others));
+  QUANTD_ASSIGN_OR_RETURN(QuantizeParameters given, stored.ForQuantize());
+  given.report_error = flags.report_error;
+  return QuantizationSpec::Of(given, stored.set);
 }
 
 // Checks that the output can be read again: the description of a .npy names files, and readers have
@@ -194,39 +190,34 @@ absl::Status CheckReadable(const Options& options, const Output& output) {
 }
 
 absl::Status RefuseQuantized(const TensorFile& file) {
-  const absl::StatusOr<std::vector<QuantizedTensor>> found = FindQuantizedTensors(file);
-  if (!found.ok()) return found.status();
-  if (found->empty() && file.metadata.count("quantd") == 0) return absl::OkStatus();
+  QUANTD_ASSIGN_OR_RETURN(const std::vector<QuantizedTensor> found, FindQuantizedTensors(file));
+  if (found.empty() && file.metadata.count("quantd") == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(file.path, " is quantized already", found->empty() ? "" : ": ",
-                   found->empty() ? "" : (*found)[0].entry.name, "; dequantize it first"));
+      absl::StrCat(file.path, " is quantized already", found.empty() ? "" : ": ",
+                   found.empty() ? "" : found[0].entry.name, "; dequantize it first"));
 }
 
 }  // namespace
 
 absl::Status RunQuantize(const Options& options) {
-  if (const auto format = FormatOfPath(options.output); !format.ok()) return format.status();
-  const absl::StatusOr<QuantizationSpec> spec = SpecOf(options);
-  if (!spec.ok()) return spec.status();
-  const absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
-  if (!file.ok()) return file.status();
-  if (absl::Status status = RefuseQuantized(*file); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(FormatOfPath(options.output).status());
+  QUANTD_ASSIGN_OR_RETURN(const QuantizationSpec spec, SpecOf(options));
+  QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(options.input));
+  QUANTD_RETURN_IF_ERROR(RefuseQuantized(file));
   Output output(options.output);
-  absl::StatusOr<Sorted> sorted = Sort(*file, options, *spec, &output);
-  if (!sorted.ok()) return sorted.status();
-  if (absl::Status status = CheckReadable(options, output); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
-  if (!engine.ok()) return engine.status();
+  QUANTD_ASSIGN_OR_RETURN(Sorted sorted, Sort(file, options, spec, &output));
+  QUANTD_RETURN_IF_ERROR(CheckReadable(options, output));
+  QUANTD_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, EngineOf(options));
 
-  for (const auto& [key, value] : file->metadata) output.SetMetadata(key, value);
-  output.SetMetadata("quantd", QuantizedEntriesToJson(sorted->entries));
-  if (absl::Status status = Begin(options, {}, &output); !status.ok()) return status;
-  for (const auto& [tensor, index] : sorted->copies) {
-    const absl::Span<const uint8_t> bytes = file->Bytes(*tensor);
+  for (const auto& [key, value] : file.metadata) output.SetMetadata(key, value);
+  output.SetMetadata("quantd", QuantizedEntriesToJson(sorted.entries));
+  QUANTD_RETURN_IF_ERROR(Begin(options, {}, &output));
+  for (const auto& [tensor, index] : sorted.copies) {
+    const absl::Span<const uint8_t> bytes = file.Bytes(*tensor);
     std::copy(bytes.begin(), bytes.end(), output.bytes(index).begin());
   }
   uint64_t work = 0;
-  for (const Task& task : sorted->tasks) {
+  for (const Task& task : sorted.tasks) {
     work += task.x.byte_size();
     if (task.x.rounded_from_float64() && !options.quiet) {
       std::fprintf(stderr, "note: %s is float64; its elements are rounded to float first\n",
@@ -242,16 +233,16 @@ absl::Status RunQuantize(const Options& options) {
   std::string text;
   {
     Progress progress(!options.quiet, work);
-    for (const Task& task : sorted->tasks) {
+    for (const Task& task : sorted.tasks) {
       progress.SetLabel(task.name);
-      const absl::StatusOr<TensorReport> report = RunTask(task, options, *spec, **engine, &output);
-      if (!report.ok()) return report.status();
+      QUANTD_ASSIGN_OR_RETURN(const TensorReport report,
+                              RunTask(task, options, spec, *engine, &output));
       progress.Add(task.x.byte_size());
-      if (wants_json) document["tensors"].push_back(ToJson(*report));
-      text += ToText(*report);
+      if (wants_json) document["tensors"].push_back(ToJson(report));
+      text += ToText(report);
     }
   }
-  for (const SkippedTensor& tensor : sorted->skipped) {
+  for (const SkippedTensor& tensor : sorted.skipped) {
     if (wants_json) document["skipped"].push_back(ToJson(tensor));
     text += ToText(tensor);
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "files/element_type.h"
 #include "quantd/values.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -72,10 +73,9 @@ absl::StatusOr<const StoredTensor*> FindCalibrated(const TensorFile& file, absl:
 
 absl::Status OpenRanges(const std::string& path, const std::string& output, Input* input) {
   if (!absl::EndsWithIgnoreCase(path, ".safetensors")) return OpenInput(path, "", output, input);
-  const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
-  if (!file.ok()) return file.status();
-  const absl::StatusOr<const StoredTensor*> range = FindCalibrated(*file, "range");
-  return range.ok() ? TakeTensor(*file, **range, output, input) : range.status();
+  QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(path));
+  const absl::StatusOr<const StoredTensor*> range = FindCalibrated(file, "range");
+  return range.ok() ? TakeTensor(file, **range, output, input) : range.status();
 }
 
 }  // namespace quantd::cli

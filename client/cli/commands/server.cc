@@ -16,6 +16,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "quantd/client/client.h"
 #include "quantd/client/status.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 
@@ -54,9 +55,7 @@ absl::StatusOr<std::string> AddressOf(const Options& options) {
 }
 
 absl::Status RunInfo(const Options& options) {
-  const absl::StatusOr<std::string> found = AddressOf(options);
-  if (!found.ok()) return found.status();
-  const std::string& address = *found;
+  QUANTD_ASSIGN_OR_RETURN(const std::string address, AddressOf(options));
   client::Client client(address, ClientOptionsOf(options, Patience(options)));
   if (!client.status().ok()) return OptionsError(client.status());
   const absl::StatusOr<v1::GetServerInfoResponse> response = client.GetServerInfo();
@@ -88,12 +87,10 @@ absl::Status RunInfo(const Options& options) {
 }
 
 absl::Status RunHealth(const Options& options) {
-  const absl::StatusOr<std::string> found = AddressOf(options);
-  if (!found.ok()) return found.status();
-  const std::string& address = *found;
-  const absl::StatusOr<std::shared_ptr<::grpc::Channel>> channel = HealthChannel(options, address);
-  if (!channel.ok()) return channel.status();
-  const auto stub = health::Health::NewStub(*channel);
+  QUANTD_ASSIGN_OR_RETURN(const std::string address, AddressOf(options));
+  QUANTD_ASSIGN_OR_RETURN(const std::shared_ptr<::grpc::Channel> channel,
+                          HealthChannel(options, address));
+  const auto stub = health::Health::NewStub(channel);
   ::grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(options)));
   health::HealthCheckRequest request;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "commands/commands.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 
@@ -86,7 +87,7 @@ absl::Status Begin(const Options& options, std::vector<NamedFile> inputs, Output
 absl::Status Finish(const Options& options, Output* output, const Json& document,
                     const std::string& text) {
   if (!options.report.empty()) output->AddText(options.report, Dump(document));
-  if (absl::Status status = output->Commit(); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(output->Commit());
   if (options.json) {
     std::fputs(Dump(document).c_str(), stdout);
   } else if (!options.quiet) {

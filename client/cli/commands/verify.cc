@@ -19,6 +19,7 @@
 #include "kit/read_kit.h"
 #include "quantd/client/client.h"
 #include "re2/re2.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -38,13 +39,12 @@ absl::Status WrongUse(absl::string_view text) {
 absl::StatusOr<std::vector<KitCase>> ChosenCases(const Options& options) {
   const RE2 only(options.only, RE2::Quiet);
   if (!only.ok()) return WrongUse(absl::StrCat("--only: ", only.error()));
-  absl::StatusOr<std::vector<KitCase>> cases = ReadKit(options.cases);
-  if (!cases.ok()) return cases.status();
+  QUANTD_ASSIGN_OR_RETURN(std::vector<KitCase> cases, ReadKit(options.cases));
   const auto unwanted = [&](const KitCase& one) {
     return !RE2::PartialMatch(one.name, only) && !RE2::PartialMatch(one.rule, only);
   };
-  cases->erase(std::remove_if(cases->begin(), cases->end(), unwanted), cases->end());
-  if (cases->empty()) return WrongUse(absl::StrCat("--only=", options.only, " matches no case"));
+  cases.erase(std::remove_if(cases.begin(), cases.end(), unwanted), cases.end());
+  if (cases.empty()) return WrongUse(absl::StrCat("--only=", options.only, " matches no case"));
   return cases;
 }
 
@@ -124,15 +124,13 @@ absl::Status RunVerify(const Options& options) {
   if (options.cases.empty()) {
     return WrongUse("--cases is missing: the folder of the kit's cases");
   }
-  const absl::StatusOr<std::vector<KitCase>> cases = ChosenCases(options);
-  if (!cases.ok()) return cases.status();
-  const absl::StatusOr<std::string> address = AddressOf(options);
-  if (!address.ok()) return address.status();
-  client::Client server(*address, ClientOptionsOf(options, absl::Seconds(options.timeout)));
+  QUANTD_ASSIGN_OR_RETURN(const std::vector<KitCase> cases, ChosenCases(options));
+  QUANTD_ASSIGN_OR_RETURN(const std::string address, AddressOf(options));
+  client::Client server(address, ClientOptionsOf(options, absl::Seconds(options.timeout)));
   if (!server.status().ok()) return OptionsError(server.status());
   Counts counts;
   const absl::Time start = absl::Now();
-  if (absl::Status s = AskAll(*cases, options, *address, server, &counts); !s.ok()) return s;
+  QUANTD_RETURN_IF_ERROR(AskAll(cases, options, address, server, &counts));
   const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
   RuleCount sum;
   int64_t open = 0;
@@ -143,18 +141,18 @@ absl::Status RunVerify(const Options& options) {
     for (const auto& [answer, number] : count.answers) open += number;
   }
   if (options.json) {
-    std::fputs(Dump(JsonOf(counts, *address, sum, seconds)).c_str(), stdout);
+    std::fputs(Dump(JsonOf(counts, address, sum, seconds)).c_str(), stdout);
   } else if (!options.quiet) {
     PrintTable(counts);
     absl::PrintF(
         "\n%s: %d passed, %d failed, %d open questions answered, %d unsupported, in %.1f s\n",
-        Printable(*address), sum.passed, sum.failed, open, sum.not_supported, seconds);
+        Printable(address), sum.passed, sum.failed, open, sum.not_supported, seconds);
   }
   if (sum.failed == 0) return absl::OkStatus();
   std::fflush(stdout);
   return OperationError(absl::FailedPreconditionError(absl::StrCat(
                             sum.failed, " of ", sum.passed + sum.failed, " cases failed")),
-                        "verify", *address);
+                        "verify", address);
 }
 
 }  // namespace quantd::cli

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "files/element_type.h"
 #include "quantd/dequantize.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -76,15 +77,14 @@ absl::Status CompareWith(
   }
   DequantizeParameters request = quantized;
   request.output_type = DataType::kFloat;
-  const absl::StatusOr<DequantizePlan> plan = PlanDequantize(request);
-  if (!plan.ok()) return plan.status();
+  QUANTD_ASSIGN_OR_RETURN(const DequantizePlan plan, PlanDequantize(request));
   const int64_t bits = Info(x.data_type).bits;
   std::vector<float> floats;
-  for (int64_t begin = 0; begin < plan->elements; begin += kElements) {
-    const int64_t end = std::min(begin + kElements, plan->elements);
+  for (int64_t begin = 0; begin < plan.elements; begin += kElements) {
+    const int64_t end = std::min(begin + kElements, plan.elements);
     floats.resize(end - begin);
     absl::Status status = DequantizeElements(
-        *plan, request.x.bytes, begin, end, executor, [] { return false; },
+        plan, request.x.bytes, begin, end, executor, [] { return false; },
         {reinterpret_cast<uint8_t*>(floats.data()), floats.size() * sizeof(float)});
     if (!status.ok()) return status;
     visit(ToDoubles(ElementTypeOf(x.data_type), end - begin,

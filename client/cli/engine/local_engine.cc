@@ -8,6 +8,7 @@
 #include "quantd/quantize.h"
 #include "quantd/quantize_embeddings.h"
 #include "quantd/targets.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -36,9 +37,8 @@ class LocalCalibration : public CalibrationRun {
     return fits.ok() ? calibrator_.Merge(bytes) : fits;
   }
   absl::StatusOr<Calibrated> Finish() override {
-    absl::StatusOr<Calibration> result = calibrator_.Result(executor_, Never);
-    if (!result.ok()) return result.status();
-    return Calibrated{*std::move(result), return_state_ ? calibrator_.State() : ""};
+    QUANTD_ASSIGN_OR_RETURN(Calibration result, calibrator_.Result(executor_, Never));
+    return Calibrated{std::move(result), return_state_ ? calibrator_.State() : ""};
   }
 
  private:
@@ -59,44 +59,39 @@ class LocalEngine : public Engine {
 
   absl::Status Quantize(const QuantizeParameters& p, absl::Span<uint8_t> y,
                         QuantizationError* error) override {
-    const absl::StatusOr<QuantizePlan> plan = PlanQuantize(p);
-    if (!plan.ok()) return plan.status();
-    return quantd::Quantize(*plan, p.x.bytes, executor_, Never, y, error);
+    QUANTD_ASSIGN_OR_RETURN(const QuantizePlan plan, PlanQuantize(p));
+    return quantd::Quantize(plan, p.x.bytes, executor_, Never, y, error);
   }
 
   absl::Status Dequantize(const DequantizeParameters& p, absl::Span<uint8_t> y) override {
-    const absl::StatusOr<DequantizePlan> plan = PlanDequantize(p);
-    if (!plan.ok()) return plan.status();
-    return quantd::Dequantize(*plan, p.x.bytes, executor_, Never, y);
+    QUANTD_ASSIGN_OR_RETURN(const DequantizePlan plan, PlanDequantize(p));
+    return quantd::Dequantize(plan, p.x.bytes, executor_, Never, y);
   }
 
   absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsParameters& p, absl::Span<uint8_t> y,
                                   QuantizationError* error) override {
-    const absl::StatusOr<QuantizeEmbeddingsPlan> plan = PlanQuantizeEmbeddings(p);
-    if (!plan.ok()) return plan.status();
-    return quantd::QuantizeEmbeddings(*plan, p.x.bytes, executor_, Never, y, error);
+    QUANTD_ASSIGN_OR_RETURN(const QuantizeEmbeddingsPlan plan, PlanQuantizeEmbeddings(p));
+    return quantd::QuantizeEmbeddings(plan, p.x.bytes, executor_, Never, y, error);
   }
 
   absl::StatusOr<std::unique_ptr<CalibrationRun>> Calibrate(const CalibrationOptions& options,
                                                             bool return_state) override {
-    absl::StatusOr<Calibrator> calibrator = Calibrator::Create(options);
-    if (!calibrator.ok()) return calibrator.status();
-    return std::make_unique<LocalCalibration>(*std::move(calibrator), return_state, executor_);
+    QUANTD_ASSIGN_OR_RETURN(Calibrator calibrator, Calibrator::Create(options));
+    return std::make_unique<LocalCalibration>(std::move(calibrator), return_state, executor_);
   }
 
   absl::Status DynamicQuantize(const DynamicQuantizeParameters& p,
                                const DynamicQuantizeOutput& output,
                                QuantizationError* error) override {
-    const absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(p);
-    if (!plan.ok()) return plan.status();
-    const uint64_t bytes = ScratchBytes(*plan, executor_.threads());
+    QUANTD_ASSIGN_OR_RETURN(const DynamicQuantizePlan plan, PlanDynamicQuantize(p));
+    const uint64_t bytes = ScratchBytes(plan, executor_.threads());
     if (bytes > kMostScratchBytes) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("its ", plan->layout.scale_count, " scales need ", bytes,
+          absl::StrCat("its ", plan.layout.scale_count, " scales need ", bytes,
                        " bytes of memory at a time, ", "quantctl takes ", kMostScratchBytes,
                        " at most; choose larger blocks, or blocks along the last dimension"));
     }
-    return quantd::DynamicQuantize(*plan, p.x.bytes, executor_, Never, output, error);
+    return quantd::DynamicQuantize(plan, p.x.bytes, executor_, Never, output, error);
   }
 
  private:
@@ -106,9 +101,8 @@ class LocalEngine : public Engine {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::string& simd) {
-  absl::Status status = CheckEnvironmentTarget();
-  if (status.ok() && !simd.empty()) status = SelectTarget(simd);
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(CheckEnvironmentTarget());
+  if (!simd.empty()) QUANTD_RETURN_IF_ERROR(SelectTarget(simd));
   return std::make_unique<LocalEngine>(threads);
 }
 

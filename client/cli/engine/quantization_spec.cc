@@ -17,6 +17,7 @@
 #include "files/source.h"
 #include "quantd/quantize.h"
 #include "quantd/values.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -72,23 +73,19 @@ absl::StatusOr<Operand> Pack(DataType type, absl::Span<const double> values, con
 
 absl::StatusOr<Operand> OperandOfFile(const std::string& path, absl::string_view flag,
                                       DataType type, bool int32_allowed) {
-  const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
-  if (!file.ok()) return file.status();
-  const absl::StatusOr<Source> source = Source::Of(*file, file->tensors[0]);
-  if (!source.ok()) return source.status();
+  QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(path));
+  QUANTD_ASSIGN_OR_RETURN(const Source source, Source::Of(file, file.tensors[0]));
   // Keeps the bytes alive: the file, and the converted bytes.
   auto owner = std::make_shared<std::pair<Source, OutputFile>>(std::piecewise_construct,
-                                                               std::tuple(*source), std::tuple());
-  const absl::StatusOr<TensorView> view = owner->first.View(ScratchPath(), &owner->second);
-  if (!view.ok()) return view.status();
+                                                               std::tuple(source), std::tuple());
+  QUANTD_ASSIGN_OR_RETURN(const TensorView view, owner->first.View(ScratchPath(), &owner->second));
   const bool both_float =
-      Info(type).kind == DataTypeKind::kFloat && Info(source->type()).kind == DataTypeKind::kFloat;
-  if (source->type() == type || both_float ||
-      (int32_allowed && source->type() == DataType::kInt32)) {
-    return Operand{*view, owner};
+      Info(type).kind == DataTypeKind::kFloat && Info(source.type()).kind == DataTypeKind::kFloat;
+  if (source.type() == type || both_float || (int32_allowed && source.type() == DataType::kInt32)) {
+    return Operand{view, owner};
   }
-  const int64_t elements = ElementCount(view->shape, flag).value_or(0);
-  return Pack(type, ToDoubles(ElementTypeOf(source->type()), elements, view->bytes), view->shape,
+  const int64_t elements = ElementCount(view.shape, flag).value_or(0);
+  return Pack(type, ToDoubles(ElementTypeOf(source.type()), elements, view.bytes), view.shape,
               flag);
 }
 
@@ -142,9 +139,9 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
     }
     dynamic.output_type = *type;
   }
-  const absl::StatusOr<DataType> scale = TypeOfFlag(flags.scale_type, "scale_type", scale_type);
-  if (!scale.ok()) return scale.status();
-  dynamic.scale_type = *scale;
+  QUANTD_ASSIGN_OR_RETURN(const DataType scale,
+                          TypeOfFlag(flags.scale_type, "scale_type", scale_type));
+  dynamic.scale_type = scale;
   dynamic.saturate = flags.saturate;
   dynamic.report_error = flags.report_error;
   if (flags.symmetric) dynamic.symmetry = Symmetry::kSymmetric;
@@ -155,7 +152,7 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
   }
 
   absl::StatusOr<Operand> operand = ParseOperand(
-      flags.scale, "scale", *scale == DataType::kUnspecified ? DataType::kFloat : *scale, true);
+      flags.scale, "scale", scale == DataType::kUnspecified ? DataType::kFloat : scale, true);
   if (!operand.ok()) return operand.status();
   spec.scale_ = *std::move(operand);
   QuantizeParameters& given = spec.given_.emplace();
@@ -172,10 +169,8 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
     spec.zero_point_ = *std::move(operand);
     given.zero_point = spec.zero_point_.view;
   }
-  const absl::StatusOr<DataType> precision =
-      TypeOfFlag(flags.precision, "precision", DataType::kUnspecified);
-  if (!precision.ok()) return precision.status();
-  given.precision = *precision;
+  QUANTD_ASSIGN_OR_RETURN(given.precision,
+                          TypeOfFlag(flags.precision, "precision", DataType::kUnspecified));
   return spec;
 }
 
@@ -193,9 +188,8 @@ absl::StatusOr<QuantizedForm> QuantizationSpec::FormOf(const TensorView& x) cons
   if (given_.has_value()) {
     QuantizeParameters request = *given_;
     request.x = x;
-    const absl::StatusOr<QuantizePlan> plan = PlanQuantize(request);
-    if (!plan.ok()) return plan.status();
-    form.y = plan->output_type;
+    QUANTD_ASSIGN_OR_RETURN(const QuantizePlan plan, PlanQuantize(request));
+    form.y = plan.output_type;
     form.scale = given_->scale.data_type;
     form.scale_shape = given_->scale.shape;
     if (given_->zero_point.has_value()) form.zero_point = given_->zero_point->data_type;
@@ -203,13 +197,12 @@ absl::StatusOr<QuantizedForm> QuantizationSpec::FormOf(const TensorView& x) cons
   }
   DynamicQuantizeParameters request = dynamic_;
   request.x = x;
-  const absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(request);
-  if (!plan.ok()) return plan.status();
-  form.y = plan->output_type;
-  form.scale = plan->scale_type;
-  form.scale_shape = plan->scale_shape;
-  if (plan->has_zero_point) form.zero_point = plan->output_type;
-  if (plan->has_tensor_scale) form.tensor_scale = DataType::kFloat;
+  QUANTD_ASSIGN_OR_RETURN(const DynamicQuantizePlan plan, PlanDynamicQuantize(request));
+  form.y = plan.output_type;
+  form.scale = plan.scale_type;
+  form.scale_shape = plan.scale_shape;
+  if (plan.has_zero_point) form.zero_point = plan.output_type;
+  if (plan.has_tensor_scale) form.tensor_scale = DataType::kFloat;
   return form;
 }
 

@@ -4,33 +4,20 @@
 #include <vector>
 
 #include "engine/errors.h"
+#include "engine/on_wire.h"
 #include "quantd/values.h"
 
 namespace quantd::cli {
 namespace {
 
-client::CalibrationOptions OnWire(const CalibrationOptions& options, bool return_state) {
+client::CalibrationOptions WireOptions(const CalibrationOptions& options, bool return_state) {
   client::CalibrationOptions to;
-  switch (options.method) {
-    case CalibrationMethod::kMinMax:
-      to.method = v1::CALIBRATION_METHOD_MIN_MAX;
-      break;
-    case CalibrationMethod::kPercentile:
-      to.method = v1::CALIBRATION_METHOD_PERCENTILE;
-      break;
-    case CalibrationMethod::kEntropy:
-      to.method = v1::CALIBRATION_METHOD_ENTROPY;
-      break;
-    case CalibrationMethod::kMse:
-      to.method = v1::CALIBRATION_METHOD_MSE;
-      break;
-  }
-  to.output_type = static_cast<v1::DataType>(options.output_type);
-  to.symmetry = static_cast<v1::Symmetry>(options.symmetry);
+  to.method = OnWire(options.method);
+  to.output_type = OnWire(options.output_type);
+  to.symmetry = OnWire(options.symmetry);
   to.axis = options.axis;
   to.percentile = options.percentile;
-  to.non_finite =
-      options.non_finite == NonFinite::kIgnore ? v1::NON_FINITE_IGNORE : v1::NON_FINITE_REJECT;
+  to.non_finite = OnWire(options.non_finite);
   to.return_state = return_state;
   return to;
 }
@@ -43,12 +30,11 @@ class RemoteCalibration : public CalibrationRun {
                     const CalibrationOptions& options, bool return_state)
       : address_(address),
         options_(options),
-        calibration_(client.Calibrate(OnWire(options, return_state))) {}
+        calibration_(client.Calibrate(WireOptions(options, return_state))) {}
 
   absl::Status Add(const TensorView& x) override {
     return Explained(calibration_.Add(
-        static_cast<v1::DataType>(x.data_type),
-        std::vector<int64_t>(x.shape.begin(), x.shape.end()),
+        OnWire(x.data_type), std::vector<int64_t>(x.shape.begin(), x.shape.end()),
         absl::string_view(reinterpret_cast<const char*>(x.bytes.data()), x.bytes.size())));
   }
 
@@ -76,7 +62,7 @@ class RemoteCalibration : public CalibrationRun {
     if (c.has_zero_point) {
       const client::Tensor& zero_point = *result->zero_point;
       const DataType type = options_.output_type;
-      if (static_cast<DataType>(zero_point.data_type) != type ||
+      if (zero_point.data_type != OnWire(type) ||
           zero_point.data.size() != ByteSize(type, *channels)) {
         return ServerError(absl::InternalError("zero_point of the answer does not fit"), address_);
       }

@@ -6,13 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "engine/engine.h"
 #include "engine/errors.h"
+#include "engine/on_wire.h"
 #include "engine/remote_calibration.h"
 #include "quantd/client/client.h"
 
 namespace quantd::cli {
 namespace {
-
-v1::DataType OnWire(DataType type) { return static_cast<v1::DataType>(type); }
 
 client::Tensor ToTensor(const TensorView& view) {
   client::Tensor tensor;
@@ -58,15 +57,12 @@ class RemoteEngine : public Engine {
 
   absl::Status Quantize(const QuantizeParameters& p, absl::Span<uint8_t> y,
                         QuantizationError* error) override {
-    const client::QuantizeOptions options{
-        .output_type = OnWire(p.output_type),
-        .granularity = ToGranularity(p.granularity),
-        .saturate = p.saturate,
-        .precision = OnWire(p.precision),
-        .zero_point_order = p.zero_point_order == ZeroPointOrder::kBeforeRounding
-                                ? v1::ZERO_POINT_ORDER_BEFORE_ROUNDING
-                                : v1::ZERO_POINT_ORDER_AFTER_ROUNDING,
-        .report_error = p.report_error};
+    const client::QuantizeOptions options{.output_type = OnWire(p.output_type),
+                                          .granularity = ToGranularity(p.granularity),
+                                          .saturate = p.saturate,
+                                          .precision = OnWire(p.precision),
+                                          .zero_point_order = OnWire(p.zero_point_order),
+                                          .report_error = p.report_error};
     const client::QuantizeOptions named{.report_error = p.report_error, .parameters = parameters_};
     const auto result =
         parameters_.empty()
@@ -80,17 +76,13 @@ class RemoteEngine : public Engine {
   absl::Status DynamicQuantize(const DynamicQuantizeParameters& p,
                                const DynamicQuantizeOutput& output,
                                QuantizationError* error) override {
-    const client::DynamicQuantizeOptions options{
-        .output_type = OnWire(p.output_type),
-        .granularity = ToGranularity(p.granularity),
-        .saturate = p.saturate,
-        .scale_type = OnWire(p.scale_type),
-        .symmetry = p.symmetry == Symmetry::kSymmetric    ? v1::SYMMETRY_SYMMETRIC
-                    : p.symmetry == Symmetry::kAsymmetric ? v1::SYMMETRY_ASYMMETRIC
-                                                          : v1::SYMMETRY_UNSPECIFIED,
-        .non_finite =
-            p.non_finite == NonFinite::kIgnore ? v1::NON_FINITE_IGNORE : v1::NON_FINITE_REJECT,
-        .report_error = p.report_error};
+    const client::DynamicQuantizeOptions options{.output_type = OnWire(p.output_type),
+                                                 .granularity = ToGranularity(p.granularity),
+                                                 .saturate = p.saturate,
+                                                 .scale_type = OnWire(p.scale_type),
+                                                 .symmetry = OnWire(p.symmetry),
+                                                 .non_finite = OnWire(p.non_finite),
+                                                 .report_error = p.report_error};
     const auto result = client_.DynamicQuantize(ToTensor(p.x), options);
     if (!result.ok()) return ServerError(result.status(), address_);
     SetError(result->error, error);
@@ -115,18 +107,16 @@ class RemoteEngine : public Engine {
 
   absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsParameters& p, absl::Span<uint8_t> y,
                                   QuantizationError* error) override {
-    const client::EmbeddingOptions options{
-        .recipe = static_cast<v1::EmbeddingRecipe>(p.recipe),
-        .ranges = ToTensor(p.ranges),
-        .output_type = OnWire(p.output_type),
-        .dimensions = p.dimensions,
-        .normalize = p.normalize,
-        .bit_order = static_cast<v1::BitOrder>(p.bit_order),
-        .bit_threshold = static_cast<v1::BitThreshold>(p.bit_threshold),
-        .signed_bits = static_cast<v1::SignedBits>(p.signed_bits),
-        .non_finite =
-            p.non_finite == NonFinite::kIgnore ? v1::NON_FINITE_IGNORE : v1::NON_FINITE_REJECT,
-        .report_error = p.report_error};
+    const client::EmbeddingOptions options{.recipe = OnWire(p.recipe),
+                                           .ranges = ToTensor(p.ranges),
+                                           .output_type = OnWire(p.output_type),
+                                           .dimensions = p.dimensions,
+                                           .normalize = p.normalize,
+                                           .bit_order = OnWire(p.bit_order),
+                                           .bit_threshold = OnWire(p.bit_threshold),
+                                           .signed_bits = OnWire(p.signed_bits),
+                                           .non_finite = OnWire(p.non_finite),
+                                           .report_error = p.report_error};
     const client::EmbeddingOptions named{.report_error = p.report_error, .parameters = parameters_};
     const auto result =
         client_.QuantizeEmbeddings(ToTensor(p.x), parameters_.empty() ? options : named);

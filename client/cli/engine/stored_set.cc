@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/errors.h"
+#include "engine/on_wire.h"
 #include "quantd/client/client.h"
 
 namespace quantd::cli {
@@ -11,7 +12,7 @@ namespace {
 
 TensorView ToView(const v1::Tensor& tensor) {
   TensorView view;
-  view.data_type = static_cast<DataType>(tensor.data_type());
+  view.data_type = FromWire<DataType>(tensor.data_type());
   view.shape.assign(tensor.shape().begin(), tensor.shape().end());
   view.bytes = {reinterpret_cast<const uint8_t*>(tensor.raw_data().data()),
                 tensor.raw_data().size()};
@@ -32,15 +33,13 @@ absl::StatusOr<QuantizeParameters> StoredSet::ForQuantize() const {
   QuantizeParameters to;
   to.scale = ToView(from.scale());
   if (from.has_zero_point()) to.zero_point = ToView(from.zero_point());
-  to.output_type = static_cast<DataType>(from.output_type());
+  to.output_type = FromWire<DataType>(from.output_type());
   if (from.has_axis()) to.granularity.axis = from.axis();
   to.granularity.block_size = from.block_size();
   to.granularity.block_shape.assign(from.block_shape().begin(), from.block_shape().end());
   to.saturate = !from.has_saturate() || from.saturate();
-  to.precision = static_cast<DataType>(from.precision());
-  if (from.zero_point_order() == v1::ZERO_POINT_ORDER_BEFORE_ROUNDING) {
-    to.zero_point_order = ZeroPointOrder::kBeforeRounding;
-  }
+  to.precision = FromWire<DataType>(from.precision());
+  to.zero_point_order = FromWire<ZeroPointOrder>(from.zero_point_order());
   return to;
 }
 
@@ -48,15 +47,15 @@ absl::StatusOr<QuantizeEmbeddingsParameters> StoredSet::ForEmbeddings() const {
   if (!set->has_quantize_embeddings()) return Unfit(*this, "is not a set for embeddings");
   const v1::QuantizeEmbeddingsRequest& from = set->quantize_embeddings();
   QuantizeEmbeddingsParameters to;
-  to.recipe = static_cast<EmbeddingRecipe>(from.recipe());
+  to.recipe = FromWire<EmbeddingRecipe>(from.recipe());
   if (from.has_ranges()) to.ranges = ToView(from.ranges());
-  to.output_type = static_cast<DataType>(from.output_type());
+  to.output_type = FromWire<DataType>(from.output_type());
   to.dimensions = from.dimensions();
   to.normalize = from.normalize();
-  to.bit_order = static_cast<BitOrder>(from.bit_order());
-  to.bit_threshold = static_cast<BitThreshold>(from.bit_threshold());
-  to.signed_bits = static_cast<SignedBits>(from.signed_bits());
-  if (from.non_finite() == v1::NON_FINITE_IGNORE) to.non_finite = NonFinite::kIgnore;
+  to.bit_order = FromWire<BitOrder>(from.bit_order());
+  to.bit_threshold = FromWire<BitThreshold>(from.bit_threshold());
+  to.signed_bits = FromWire<SignedBits>(from.signed_bits());
+  to.non_finite = FromWire<NonFinite>(from.non_finite());
   return to;
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -47,8 +48,7 @@ absl::StatusOr<TensorView> ReadFvecs(absl::Span<const uint8_t> file, const std::
                        LengthAt(file, offset), ", the first ", length));
     }
   }
-  absl::Status made = scratch->CreateNameless(path, embeddings * bytes);
-  if (!made.ok()) return made;
+  QUANTD_RETURN_IF_ERROR(scratch->CreateNameless(path, embeddings * bytes));
   for (size_t i = 0; i < embeddings; ++i) {
     std::memcpy(scratch->bytes().data() + i * bytes, file.data() + i * record + sizeof(int32_t),
                 bytes);

@@ -1,80 +1,36 @@
 #include "files/json_reader.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
 #include "quantd/utf8.h"
 
 namespace quantd::cli {
 namespace {
 
-// The four digits of \uXXXX at `at`; -1 if they are not hexadecimal.
-int32_t HexDigits(absl::string_view text, size_t at) {
-  if (text.size() < 4 || at > text.size() - 4) return -1;
-  int32_t value = 0;
-  for (const char digit : text.substr(at, 4)) {
-    if (!absl::ascii_isxdigit(static_cast<unsigned char>(digit))) return -1;
-    const int low = absl::ascii_isdigit(static_cast<unsigned char>(digit))
-                        ? digit - '0'
-                        : absl::ascii_tolower(static_cast<unsigned char>(digit)) - 'a' + 10;
-    value = value * 16 + low;
-  }
-  return value;
+bool IsString(absl::string_view contents) {
+  return nlohmann::json::accept(absl::StrCat("\"", contents, "\""));
 }
 
-// The character of a \u escape whose digits are at `at`; returns the number of characters read, 4
-// or 10, or 0 for half a surrogate pair and for invalid digits.
-size_t EscapedCharacter(absl::string_view text, size_t at, uint32_t* character) {
-  const int32_t first = HexDigits(text, at);
-  if (first < 0 || (first >= 0xdc00 && first < 0xe000)) return 0;
-  *character = static_cast<uint32_t>(first);
-  if (first < 0xd800 || first >= 0xe000) return 4;
-  if (text.substr(at + 4, 2) != "\\u") return 0;
-  const int32_t second = HexDigits(text, at + 6);
-  if (second < 0xdc00 || second >= 0xe000) return 0;
-  *character = 0x10000 + ((static_cast<uint32_t>(first) - 0xd800) << 10) +
-               (static_cast<uint32_t>(second) - 0xdc00);
-  return 10;
-}
-
-void AppendUtf8(uint32_t character, std::string* to) {
-  const auto put = [to](uint32_t byte) { to->push_back(static_cast<char>(byte)); };
-  if (character < 0x80) return put(character);
-  if (character < 0x800) {
-    put(0xc0 | character >> 6);
-  } else if (character < 0x10000) {
-    put(0xe0 | character >> 12);
-    put(0x80 | (character >> 6 & 0x3f));
-  } else {
-    put(0xf0 | character >> 18);
-    put(0x80 | (character >> 12 & 0x3f));
-    put(0x80 | (character >> 6 & 0x3f));
+// The bytes of a string's contents before the letter of the first escape that is none; more than
+// all if every one is good.
+size_t BadEscape(absl::string_view contents) {
+  size_t at = 0;
+  while ((at = contents.find('\\', at)) != absl::string_view::npos) {
+    const absl::string_view rest = contents.substr(at);
+    const size_t size = IsString(rest.substr(0, 2))    ? 2
+                        : IsString(rest.substr(0, 6))  ? 6   // \uXXXX
+                        : IsString(rest.substr(0, 12)) ? 12  // a pair of surrogates
+                                                       : 0;
+    if (size == 0) return at + 1;
+    at += size;
   }
-  put(0x80 | (character & 0x3f));
-}
-
-// REQUIRES: RawString accepted it.
-void Unescape(absl::string_view raw, std::string* to) {
-  to->clear();
-  to->reserve(raw.size());
-  for (size_t i = 0; i < raw.size(); ++i) {
-    if (raw[i] != '\\') {
-      to->push_back(raw[i]);
-      continue;
-    }
-    const char letter = raw[++i];
-    if (letter == 'u') {
-      uint32_t character = 0;
-      i += EscapedCharacter(raw, i + 1, &character);
-      AppendUtf8(character, to);
-    } else {
-      const absl::string_view letters = "bfnrt", bytes = "\b\f\n\r\t";
-      const size_t at = letters.find(letter);
-      to->push_back(at == absl::string_view::npos ? letter : bytes[at]);
-    }
-  }
+  return contents.size() + 1;
 }
 
 }  // namespace
@@ -122,34 +78,28 @@ bool JsonReader::Array(absl::FunctionRef<bool()> element) {
   return Take(']');
 }
 
-bool JsonReader::RawString(absl::string_view* raw, bool* escapes) {
+bool JsonReader::String(absl::string_view* value, std::string* buffer) {
   if (!Take('"')) return false;
   const size_t begin = position_;
-  *escapes = false;
+  const auto fail = [this, begin] {
+    position_ = std::min(position_, begin + BadEscape(text_.substr(begin, position_ - begin)));
+    return false;
+  };
+  bool escapes = false;
   for (; position_ < text_.size() && text_[position_] != '"'; ++position_) {
-    if (static_cast<unsigned char>(text_[position_]) < 0x20) return false;
+    if (static_cast<unsigned char>(text_[position_]) < 0x20) return fail();
     if (text_[position_] != '\\') continue;
-    *escapes = true;
-    if (++position_ >= text_.size()) return false;
-    uint32_t character;
-    if (text_[position_] == 'u') {
-      const size_t digits = EscapedCharacter(text_, position_ + 1, &character);
-      if (digits == 0) return false;
-      position_ += digits;
-    } else if (absl::string_view("\"\\/bfnrt").find(text_[position_]) == absl::string_view::npos) {
-      return false;
-    }
+    escapes = true;
+    if (++position_ == text_.size()) break;
   }
-  if (position_ >= text_.size()) return false;
-  *raw = text_.substr(begin, position_++ - begin);
-  return ValidUtf8Prefix(*raw) == raw->size();
-}
-
-bool JsonReader::String(absl::string_view* value, std::string* buffer) {
-  bool escapes;
-  if (!RawString(value, &escapes)) return false;
-  if (!escapes) return true;
-  Unescape(*value, buffer);
+  if (position_ >= text_.size()) return fail();
+  *value = text_.substr(begin, position_++ - begin);
+  if (!escapes) return ValidUtf8Prefix(*value) == value->size();
+  const absl::string_view quoted = text_.substr(begin - 1, value->size() + 2);
+  nlohmann::json text =
+      nlohmann::json::parse(quoted.begin(), quoted.end(), nullptr, /*allow_exceptions=*/false);
+  if (!text.is_string()) return fail();
+  *buffer = std::move(text.get_ref<std::string&>());
   *value = *buffer;
   return true;
 }
@@ -212,8 +162,8 @@ bool JsonReader::Word(absl::string_view word) {
 }
 
 bool JsonReader::SkipAt(int depth) {
-  absl::string_view raw;
-  bool escapes;
+  absl::string_view text;
+  std::string buffer;
   double number;
   const char next = Next();
   if ((next == '{' || next == '[') && depth == kMaxDepth) {
@@ -226,7 +176,7 @@ bool JsonReader::SkipAt(int depth) {
     case '[':
       return Array([this, depth] { return SkipAt(depth + 1); });
     case '"':
-      return RawString(&raw, &escapes);
+      return String(&text, &buffer);
     case 't':
       return Word("true");
     case 'f':

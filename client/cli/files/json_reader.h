@@ -53,8 +53,6 @@ class JsonReader {
  private:
   void SkipSpace();
   bool Take(char expected);
-  // The string without its quotes, checked; `escapes`: whether it contains escapes.
-  bool RawString(absl::string_view* raw, bool* escapes);
   bool Number(absl::string_view* number);
   bool Word(absl::string_view word);
   bool SkipAt(int depth);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "files/json_reader.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -33,7 +34,7 @@ absl::Status ForEachLine(absl::string_view file,
       return Wrong(number,
                    absl::StrCat("has ", line.size(), " bytes, at most ", kMostLine, " are read"));
     }
-    if (absl::Status status = visit(number, line); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(visit(number, line));
   }
   return absl::OkStatus();
 }
@@ -124,8 +125,7 @@ absl::StatusOr<TensorView> ReadJsonl(absl::Span<const uint8_t> file, const std::
   uint8_t* to = scratch->bytes().data();
   status = ForEachLine(text, [&](int64_t number, absl::string_view line) -> absl::Status {
     uint64_t numbers = 0;
-    absl::Status read = LineReader(number, line, column).Run(to, width, &numbers);
-    if (!read.ok()) return read;
+    QUANTD_RETURN_IF_ERROR(LineReader(number, line, column).Run(to, width, &numbers));
     if (numbers != width) {
       return Wrong(number, absl::StrCat("has ", numbers, " numbers, the first has ", width));
     }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "files/tensor_file.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -111,7 +112,7 @@ absl::StatusOr<StoredTensor> ParseNpy(absl::Span<const uint8_t> file) {
         return absl::InvalidArgumentError("a structured array; save one field of it on its own");
       }
       if (!literals.TakeString(&descr)) return MalformedNpy("descr is not a string");
-      if (absl::Status status = SetType(descr, &tensor); !status.ok()) return status;
+      QUANTD_RETURN_IF_ERROR(SetType(descr, &tensor));
       has_descr = true;
     } else if (key == "fortran_order") {
       if (!literals.TakeBool(&tensor.fortran_order)) return MalformedNpy("fortran_order");
@@ -128,10 +129,9 @@ absl::StatusOr<StoredTensor> ParseNpy(absl::Span<const uint8_t> file) {
   }
   if (!has_descr || !has_order || !has_shape) return MalformedNpy("a key is missing");
 
-  const absl::StatusOr<uint64_t> size = StoredBytes(tensor.type->bits, tensor.shape);
-  if (!size.ok()) return size.status();
+  QUANTD_ASSIGN_OR_RETURN(const uint64_t size, StoredBytes(tensor.type->bits, tensor.shape));
   tensor.offset = start + length;
-  tensor.byte_size = *size;
+  tensor.byte_size = size;
   if (tensor.byte_size > file.size() - tensor.offset) {
     return absl::InvalidArgumentError(absl::StrCat(
         "truncated: shape ", ShapeString(tensor.shape), " of ", tensor.type->name, " takes ",

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "files/file_names.h"
 #include "files/signals.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 
@@ -41,7 +42,7 @@ std::vector<std::string> FilesOfOutput(const std::string& path,
 
 absl::Status CheckMayRemoveDescription(const std::string& path, bool force) {
   const std::string description = DescriptionOf(path);
-  if (absl::Status status = CheckMayWrite(description, force); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(CheckMayWrite(description, force));
   const absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(description);
   if (absl::IsNotFound(file.status())) return absl::OkStatus();
   if (!file.ok()) return file.status();
@@ -120,9 +121,8 @@ absl::Status Output::CreateNpy() {
             : part.descr;
     const std::string header = NpyHeader(descr, part.stored.shape);
     OutputFile& file = files_.emplace_back();
-    const absl::Status status =
-        file.Create(NpyPathOf(path_, part.suffix), header.size() + part.stored.byte_size, force_);
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(
+        file.Create(NpyPathOf(path_, part.suffix), header.size() + part.stored.byte_size, force_));
     std::memcpy(file.bytes().data(), header.data(), header.size());
     spans_.push_back(file.bytes().subspan(header.size()));
   }
@@ -166,11 +166,9 @@ absl::Status Output::CreateSafetensors() {
     stored.push_back(tensor);
   }
   const std::string header = SafetensorsHeader(stored, metadata_);
-  absl::Status status = CheckHeader(header.size() - 8);
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(CheckHeader(header.size() - 8));
   OutputFile& file = files_.emplace_back();
-  status = file.Create(path_, header.size() + size, force_);
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(file.Create(path_, header.size() + size, force_));
   std::memcpy(file.bytes().data(), header.data(), header.size());
   for (const Part& part : parts_) {
     spans_.push_back(
@@ -182,17 +180,17 @@ absl::Status Output::CreateSafetensors() {
 absl::Status Output::Create(bool force) {
   force_ = force;
   for (const auto& [path, text] : texts_) {
-    if (absl::Status status = CheckMayWrite(path, force); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(CheckMayWrite(path, force));
   }
   return format_ == FileFormat::kNpy ? CreateNpy() : CreateSafetensors();
 }
 
 absl::Status Output::Commit() {
   for (const auto& [path, text] : texts_) {
-    if (absl::Status status = CreateText(path, text); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(CreateText(path, text));
   }
   for (OutputFile& file : files_) {
-    if (absl::Status status = file.Sync(); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(file.Sync());
   }
   const SignalsWait wait;
   for (size_t i = 0; i < files_.size(); ++i) {

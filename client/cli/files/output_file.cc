@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "files/file_names.h"
 #include "files/signals.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -56,7 +57,7 @@ int OutputFile::OpenTemporary(const std::string& folder) {
 }
 
 absl::Status OutputFile::Create(const std::string& path, uint64_t size, bool force) {
-  if (absl::Status status = CheckMayWrite(path, force); !status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(CheckMayWrite(path, force));
   path_ = path;
   replace_ = force;
   // If the path is a link, its target is replaced, and the link stays.

@@ -11,6 +11,7 @@
 #include "files/json_reader.h"
 #include "files/mapped_file.h"
 #include "nlohmann/json.hpp"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -204,19 +205,17 @@ absl::StatusOr<Source> Locate(const TensorFile& file, const TensorsByName& tenso
   if (reference.tensor.find('/') != std::string::npos) return MalformedDescription("a path");
   const size_t slash = file.path.find_last_of('/');
   const std::string folder = slash == std::string::npos ? "" : file.path.substr(0, slash + 1);
-  const absl::StatusOr<TensorFile> other = OpenTensorFile(folder + reference.tensor);
-  if (!other.ok()) return other.status();
-  if (other->format != FileFormat::kNpy) return MalformedDescription("not a .npy");
-  return Source::As(*other, other->tensors[0], reference.type, reference.shape);
+  QUANTD_ASSIGN_OR_RETURN(const TensorFile other, OpenTensorFile(folder + reference.tensor));
+  if (other.format != FileFormat::kNpy) return MalformedDescription("not a .npy");
+  return Source::As(other, other.tensors[0], reference.type, reference.shape);
 }
 
 absl::StatusOr<QuantizedTensor> Locate(const TensorFile& file, const TensorsByName& tensors,
                                        QuantizedEntry entry) {
   std::vector<Source> sources;
   for (const Reference& part : entry.parts()) {
-    absl::StatusOr<Source> source = Locate(file, tensors, part);
-    if (!source.ok()) return source.status();
-    sources.push_back(*std::move(source));
+    QUANTD_ASSIGN_OR_RETURN(Source source, Locate(file, tensors, part));
+    sources.push_back(std::move(source));
   }
   QuantizedTensor tensor{std::move(entry), sources[0], sources[1], {}, {}};
   size_t next = 2;

@@ -18,6 +18,7 @@
 #include "files/json_reader.h"
 #include "files/tensor_file.h"
 #include "nlohmann/json.hpp"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -254,9 +255,7 @@ absl::StatusOr<uint64_t> SafetensorsHeaderLength(absl::Span<const uint8_t> start
 
 absl::Status ParseSafetensorsHeader(absl::string_view text, uint64_t file_size,
                                     TensorFile* result) {
-  if (absl::Status status = HeaderReader(text, file_size, result).Run(); !status.ok()) {
-    return status;
-  }
+  QUANTD_RETURN_IF_ERROR(HeaderReader(text, file_size, result).Run());
   std::sort(result->tensors.begin(), result->tensors.end(), [](const auto& a, const auto& b) {
     return std::tie(a.offset, a.byte_size, a.name) < std::tie(b.offset, b.byte_size, b.name);
   });
@@ -264,9 +263,8 @@ absl::Status ParseSafetensorsHeader(absl::string_view text, uint64_t file_size,
 }
 
 absl::Status ParseSafetensors(absl::Span<const uint8_t> file, TensorFile* result) {
-  const absl::StatusOr<uint64_t> length = SafetensorsHeaderLength(file, file.size());
-  if (!length.ok()) return length.status();
-  return ParseSafetensorsHeader({reinterpret_cast<const char*>(file.data()) + 8, *length},
+  QUANTD_ASSIGN_OR_RETURN(const uint64_t length, SafetensorsHeaderLength(file, file.size()));
+  return ParseSafetensorsHeader({reinterpret_cast<const char*>(file.data()) + 8, length},
                                 file.size(), result);
 }
 

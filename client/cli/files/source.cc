@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -63,12 +64,11 @@ absl::StatusOr<Source> Source::Of(const TensorFile& file, const StoredTensor& te
 
 absl::StatusOr<Source> Source::As(const TensorFile& file, const StoredTensor& tensor, DataType type,
                                   absl::Span<const int64_t> shape) {
-  const absl::StatusOr<uint64_t> needed = StoredBytes(Info(type).bits, shape);
-  if (!needed.ok()) return needed.status();
-  if (*needed != tensor.byte_size) {
+  QUANTD_ASSIGN_OR_RETURN(const uint64_t needed, StoredBytes(Info(type).bits, shape));
+  if (needed != tensor.byte_size) {
     return absl::InvalidArgumentError(absl::StrCat(Label(file, tensor), " has ", tensor.byte_size,
                                                    " bytes, shape ", ShapeString(shape), " of ",
-                                                   TypeName(type), " takes ", *needed));
+                                                   TypeName(type), " takes ", needed));
   }
   const bool same_width = tensor.type->bits == Info(type).bits;
   if (tensor.fortran_order && (absl::MakeConstSpan(tensor.shape) != shape || !same_width)) {
@@ -93,8 +93,7 @@ TensorView Source::Outline() const {
 absl::StatusOr<TensorView> Source::View(const std::string& path, OutputFile* scratch) const {
   TensorView view = Outline();
   if (lies_ready() || byte_size() == 0) return view;
-  absl::Status made = scratch->CreateNameless(path, view.bytes.size());
-  if (!made.ok()) return made;
+  QUANTD_RETURN_IF_ERROR(scratch->CreateNameless(path, view.bytes.size()));
   Convert(stored_, mapped_->bytes().data() + stored_.offset, scratch->bytes().data());
   view.bytes = scratch->bytes();
   return view;

@@ -5,13 +5,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 
 absl::StatusOr<uint64_t> StoredBytes(int bits, absl::Span<const int64_t> shape) {
-  const absl::StatusOr<int64_t> elements = ElementCount(shape, "shape");
-  if (!elements.ok()) return elements.status();
-  const auto size = (static_cast<unsigned __int128>(*elements) * bits + 7) / 8;
+  QUANTD_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape, "shape"));
+  const auto size = (static_cast<unsigned __int128>(elements) * bits + 7) / 8;
   if (size > INT64_MAX) return absl::InvalidArgumentError("the tensor's size overflows");
   return static_cast<uint64_t>(size);
 }
@@ -28,14 +28,12 @@ absl::StatusOr<FileFormat> FormatOfPath(absl::string_view path) {
 }
 
 absl::StatusOr<TensorFile> OpenTensorFile(const std::string& path) {
-  absl::StatusOr<std::shared_ptr<const MappedFile>> mapped = MappedFile::Open(path);
-  if (!mapped.ok()) return mapped.status();
-  const absl::StatusOr<FileFormat> format = FormatOfPath(path);
-  if (!format.ok()) return format.status();
+  QUANTD_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> mapped, MappedFile::Open(path));
+  QUANTD_ASSIGN_OR_RETURN(const FileFormat format, FormatOfPath(path));
   TensorFile file;
   file.path = path;
-  file.format = *format;
-  file.mapped = *std::move(mapped);
+  file.format = format;
+  file.mapped = std::move(mapped);
   absl::Status status;
   if (file.format == FileFormat::kNpy) {
     absl::StatusOr<StoredTensor> tensor = ParseNpy(file.mapped->bytes());

@@ -9,6 +9,7 @@
 #include "files/mapped_file.h"
 #include "files/tensor_file.h"
 #include "kit/read_kit.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -32,11 +33,10 @@ absl::StatusOr<v1::Tensor> TensorOf(const Json& what, absl::Span<const uint8_t> 
 }
 
 absl::StatusOr<Tensors> ReadTensors(const Json& described, const std::string& path) {
-  const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
-  if (!file.ok()) return file.status();
+  QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(path));
   Tensors result;
-  for (const StoredTensor& stored : file->tensors) {
-    absl::StatusOr<v1::Tensor> tensor = TensorOf(described.at(stored.name), file->Bytes(stored));
+  for (const StoredTensor& stored : file.tensors) {
+    absl::StatusOr<v1::Tensor> tensor = TensorOf(described.at(stored.name), file.Bytes(stored));
     if (!tensor.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("tensor ", stored.name, " ", tensor.status().message()));
@@ -77,27 +77,20 @@ absl::StatusOr<KitCase> CaseOf(const Json& json, const std::string& family,
   result.rule = json.at("rule").get<std::string>();
   const std::string operation = json.at("operation").get<std::string>();
   if (IsOfLayouts(operation)) return result;
-  absl::StatusOr<KitRequest> request = RequestOf(operation);
-  if (!request.ok()) return request.status();
-  result.request = *std::move(request);
+  QUANTD_ASSIGN_OR_RETURN(result.request, RequestOf(operation));
   google::protobuf::Message* const message = MessageOf(&*result.request);
   if (json.contains("attributes")) {
-    if (absl::Status s = SetAttributes(json.at("attributes"), message); !s.ok()) return s;
+    QUANTD_RETURN_IF_ERROR(SetAttributes(json.at("attributes"), message));
   }
   for (const auto& [name, tensor] : json.at("inputs").items()) {
-    const absl::StatusOr<v1::Tensor*> field = TensorField(name, message);
-    if (!field.ok()) return field.status();
-    absl::StatusOr<v1::Tensor> found = Find(tensors, tensor.get<std::string>());
-    if (!found.ok()) return found.status();
-    **field = *std::move(found);
+    QUANTD_ASSIGN_OR_RETURN(v1::Tensor* const field, TensorField(name, message));
+    QUANTD_ASSIGN_OR_RETURN(*field, Find(tensors, tensor.get<std::string>()));
   }
   KitAnswer answer;
   answer.refused = json.contains("refused");
   if (!answer.refused) {
     for (const auto& [name, tensor] : json.at("outputs").items()) {
-      absl::StatusOr<v1::Tensor> found = Find(tensors, tensor.get<std::string>());
-      if (!found.ok()) return found.status();
-      answer.tensors[name] = *std::move(found);
+      QUANTD_ASSIGN_OR_RETURN(answer.tensors[name], Find(tensors, tensor.get<std::string>()));
     }
   }
   if (json.contains("report")) answer.report = FiguresOf(json.at("report"));
@@ -108,12 +101,11 @@ absl::StatusOr<KitCase> CaseOf(const Json& json, const std::string& family,
 }  // namespace
 
 absl::StatusOr<std::vector<KitCase>> ReadGroup(const std::string& json_path) {
-  const auto mapped = MappedFile::Open(json_path);
-  if (!mapped.ok()) return mapped.status();
+  QUANTD_ASSIGN_OR_RETURN(const auto mapped, MappedFile::Open(json_path));
   const auto wrong = [&](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat(json_path, ": ", why));
   };
-  const auto bytes = (*mapped)->bytes();
+  const auto bytes = mapped->bytes();
   const Json document =
       Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
   if (!document.is_object()) return wrong("is not a JSON object");

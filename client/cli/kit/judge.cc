@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "quantd/data_type.h"
 
 namespace quantd::cli {
 namespace {
@@ -15,43 +16,30 @@ namespace {
 // Bits of an element in raw_data, and the masks for NaN: codes whose magnitude is more than
 // `infinity` (for FNUZ: the one code `nan`). 0: the type has no NaN.
 struct Format {
-  int bits = 8;
+  int bits;
   uint32_t magnitude = 0, infinity = 0, nan = 0;
   bool small = false;
 };
 
 Format FormatOf(v1::DataType type) {
+  const DataTypeInfo* info = FindDataType(type);
+  const int bits = info == nullptr ? 8 : info->bits;
   switch (type) {
     case v1::DATA_TYPE_FLOAT:
-      return {32, 0x7FFFFFFF, 0x7F800000};
+      return {bits, 0x7FFFFFFF, 0x7F800000};
     case v1::DATA_TYPE_FLOAT16:
-      return {16, 0x7FFF, 0x7C00};
+      return {bits, 0x7FFF, 0x7C00};
     case v1::DATA_TYPE_BFLOAT16:
-      return {16, 0x7FFF, 0x7F80};
+      return {bits, 0x7FFF, 0x7F80};
     case v1::DATA_TYPE_FLOAT8E4M3FN:
-      return {8, 0x7F, 0x7E, 0, true};
+      return {bits, 0x7F, 0x7E, 0, true};
     case v1::DATA_TYPE_FLOAT8E5M2:
-      return {8, 0x7F, 0x7C, 0, true};
+      return {bits, 0x7F, 0x7C, 0, true};
     case v1::DATA_TYPE_FLOAT8E4M3FNUZ:
     case v1::DATA_TYPE_FLOAT8E5M2FNUZ:
-      return {8, 0, 0, 0x80, true};
-    case v1::DATA_TYPE_INT32:
-      return {32};
-    case v1::DATA_TYPE_UINT16:
-    case v1::DATA_TYPE_INT16:
-      return {16};
-    case v1::DATA_TYPE_UINT4:
-    case v1::DATA_TYPE_INT4:
-    case v1::DATA_TYPE_FLOAT4E2M1:
-      return {4};
-    case v1::DATA_TYPE_FLOAT6E2M3:
-    case v1::DATA_TYPE_FLOAT6E3M2:
-      return {6};
-    case v1::DATA_TYPE_UINT2:
-    case v1::DATA_TYPE_INT2:
-      return {2};
+      return {bits, 0, 0, 0x80, true};
     default:
-      return {};
+      return {bits};
   }
 }
 

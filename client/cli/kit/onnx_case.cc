@@ -12,6 +12,7 @@
 #include "files/mapped_file.h"
 #include "kit/onnx_files.h"
 #include "kit/read_kit.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -31,9 +32,8 @@ constexpr Operator kOperators[] = {
 absl::StatusOr<std::string> Contents(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) == 0 && info.st_size == 0) return std::string();
-  const auto file = MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  const auto bytes = (*file)->bytes();
+  QUANTD_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
+  const auto bytes = file->bytes();
   if (bytes.size() > kMaxFile) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, " has ", bytes.size(), " bytes, at most ", kMaxFile, " are read"));
@@ -50,9 +50,8 @@ bool Exists(const std::string& path) {
 template <typename Parser>
 auto ParsedFile(const std::string& path, Parser parser)
     -> decltype(parser(std::declval<const std::string&>())) {
-  const absl::StatusOr<std::string> bytes = Contents(path);
-  if (!bytes.ok()) return bytes.status();
-  auto parsed = parser(*bytes);
+  QUANTD_ASSIGN_OR_RETURN(const std::string bytes, Contents(path));
+  auto parsed = parser(bytes);
   if (parsed.ok()) return parsed;
   return absl::InvalidArgumentError(absl::StrCat(path, " ", parsed.status().message()));
 }
@@ -63,9 +62,9 @@ absl::StatusOr<v1::Tensor> ReadTensor(const std::string& path) {
 
 absl::Status ReadOutputs(const std::string& folder, const Operator& op, KitAnswer* answer) {
   for (size_t i = 0; i < op.outputs.size() && !op.outputs[i].empty(); ++i) {
-    absl::StatusOr<v1::Tensor> tensor = ReadTensor(absl::StrCat(folder, "/output_", i, ".pb"));
-    if (!tensor.ok()) return tensor.status();
-    answer->tensors[std::string(op.outputs[i])] = *std::move(tensor);
+    QUANTD_ASSIGN_OR_RETURN(v1::Tensor tensor,
+                            ReadTensor(absl::StrCat(folder, "/output_", i, ".pb")));
+    answer->tensors[std::string(op.outputs[i])] = std::move(tensor);
   }
   return absl::OkStatus();
 }
@@ -89,32 +88,30 @@ absl::Status SetAttribute(const std::string& name, int64_t value,
 }
 
 absl::StatusOr<const Operator*> ReadModel(const std::string& folder, KitCase* kit_case) {
-  const absl::StatusOr<OnnxNode> node = ParsedFile(folder + "/model.onnx", ParseOnnxModel);
-  if (!node.ok()) return node.status();
+  QUANTD_ASSIGN_OR_RETURN(const OnnxNode node, ParsedFile(folder + "/model.onnx", ParseOnnxModel));
   const Operator* op = nullptr;
-  for (const Operator& known : kOperators) op = known.onnx == node->op_type ? &known : op;
+  for (const Operator& known : kOperators) op = known.onnx == node.op_type ? &known : op;
   if (op == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("operator ", node->op_type, " is not known here"));
+        absl::StrCat("operator ", node.op_type, " is not known here"));
   }
   kit_case->request = *RequestOf(op->ours);
   google::protobuf::Message* const request = MessageOf(&*kit_case->request);
-  for (const auto& [name, value] : node->attributes) {
-    if (absl::Status status = SetAttribute(name, value, request); !status.ok()) return status;
+  for (const auto& [name, value] : node.attributes) {
+    QUANTD_RETURN_IF_ERROR(SetAttribute(name, value, request));
   }
   int file = 0;
-  for (size_t i = 0; i < node->inputs.size(); ++i) {
-    if (node->inputs[i].empty()) continue;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i].empty()) continue;
     if (i >= op->inputs.size() || op->inputs[i].empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("model.onnx has ", node->inputs.size(), " inputs"));
+          absl::StrCat("model.onnx has ", node.inputs.size(), " inputs"));
     }
-    absl::StatusOr<v1::Tensor> tensor =
-        ReadTensor(absl::StrCat(folder, "/test_data_set_0/input_", file++, ".pb"));
-    if (!tensor.ok()) return tensor.status();
-    const absl::StatusOr<v1::Tensor*> field = TensorField(op->inputs[i], request);
-    if (!field.ok()) return field.status();
-    **field = *std::move(tensor);
+    QUANTD_ASSIGN_OR_RETURN(
+        v1::Tensor tensor,
+        ReadTensor(absl::StrCat(folder, "/test_data_set_0/input_", file++, ".pb")));
+    QUANTD_ASSIGN_OR_RETURN(v1::Tensor* const field, TensorField(op->inputs[i], request));
+    *field = std::move(tensor);
   }
   return op;
 }
@@ -124,13 +121,11 @@ absl::StatusOr<const Operator*> ReadModel(const std::string& folder, KitCase* ki
 absl::StatusOr<KitCase> ReadOnnxCase(const std::string& folder, const std::string& name) {
   KitCase result;
   result.name = name;
-  const absl::StatusOr<const Operator*> op = ReadModel(folder, &result);
-  if (!op.ok()) return op.status();
-  result.rule = std::string((*op)->onnx);
+  QUANTD_ASSIGN_OR_RETURN(const Operator* op, ReadModel(folder, &result));
+  result.rule = std::string(op->onnx);
   if (Exists(folder + "/rule.txt")) {
-    const absl::StatusOr<std::string> text = Contents(folder + "/rule.txt");
-    if (!text.ok()) return text.status();
-    for (absl::string_view line : absl::StrSplit(*text, '\n')) {
+    QUANTD_ASSIGN_OR_RETURN(const std::string text, Contents(folder + "/rule.txt"));
+    for (absl::string_view line : absl::StrSplit(text, '\n')) {
       if (absl::ConsumePrefix(&line, "rule: ")) {
         result.rule = std::string(line);
       } else if (absl::ConsumePrefix(&line, "answer: ")) {
@@ -139,7 +134,7 @@ absl::StatusOr<KitCase> ReadOnnxCase(const std::string& folder, const std::strin
         const std::string kept = absl::StrCat(folder, "/answers/", answer.name);
         answer.refused = Exists(kept + "/refused.txt");
         if (!answer.refused) {
-          if (absl::Status s = ReadOutputs(kept, **op, &answer); !s.ok()) return s;
+          QUANTD_RETURN_IF_ERROR(ReadOutputs(kept, *op, &answer));
         }
         result.wanted.push_back(std::move(answer));
       }
@@ -148,8 +143,7 @@ absl::StatusOr<KitCase> ReadOnnxCase(const std::string& folder, const std::strin
   result.open = !result.wanted.empty();
   if (!result.open) {
     KitAnswer answer;
-    absl::Status status = ReadOutputs(folder + "/test_data_set_0", **op, &answer);
-    if (!status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(ReadOutputs(folder + "/test_data_set_0", *op, &answer));
     result.wanted.push_back(std::move(answer));
   }
   return result;

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "files/mapped_file.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -42,9 +43,8 @@ absl::StatusOr<Found> Look(const std::string& folder) {
 absl::Status CheckWhole(const std::string& folder, const std::vector<KitCase>& cases) {
   const std::string path = folder + "/manifest.json";
   if (!fs::exists(path)) return absl::OkStatus();
-  const auto mapped = MappedFile::Open(path);
-  if (!mapped.ok()) return mapped.status();
-  const auto bytes = (*mapped)->bytes();
+  QUANTD_ASSIGN_OR_RETURN(const auto mapped, MappedFile::Open(path));
+  const auto bytes = mapped->bytes();
   const nlohmann::json manifest =
       nlohmann::json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
   if (!manifest.is_object() || !manifest.contains("cases") ||
@@ -60,10 +60,9 @@ absl::Status CheckWhole(const std::string& folder, const std::vector<KitCase>& c
 }  // namespace
 
 absl::StatusOr<std::vector<KitCase>> ReadKit(const std::string& folder) {
-  const absl::StatusOr<Found> found = Look(folder);
-  if (!found.ok()) return found.status();
+  QUANTD_ASSIGN_OR_RETURN(const Found found, Look(folder));
   std::vector<KitCase> cases;
-  for (const fs::path& model : found->models) {
+  for (const fs::path& model : found.models) {
     const std::string name =
         absl::StrCat(model.parent_path().filename().string(), "/", model.filename().string());
     absl::StatusOr<KitCase> one = ReadOnnxCase(model.string(), name);
@@ -72,17 +71,15 @@ absl::StatusOr<std::vector<KitCase>> ReadKit(const std::string& folder) {
     }
     cases.push_back(*std::move(one));
   }
-  for (const fs::path& group : found->groups) {
-    absl::StatusOr<std::vector<KitCase>> more = ReadGroup(group.string());
-    if (!more.ok()) return more.status();
-    std::move(more->begin(), more->end(), std::back_inserter(cases));
+  for (const fs::path& group : found.groups) {
+    QUANTD_ASSIGN_OR_RETURN(std::vector<KitCase> more, ReadGroup(group.string()));
+    std::move(more.begin(), more.end(), std::back_inserter(cases));
   }
   if (cases.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(folder, " has no case: neither a model.onnx nor other/FAMILY/*.json"));
   }
-  absl::Status whole = CheckWhole(folder, cases);
-  if (!whole.ok()) return whole;
+  QUANTD_RETURN_IF_ERROR(CheckWhole(folder, cases));
   return cases;
 }
 

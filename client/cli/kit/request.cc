@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kit/read_kit.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
@@ -69,7 +70,7 @@ absl::Status SetAttributes(const Json& attributes, pb::Message* request) {
       return absl::InvalidArgumentError(
           absl::StrCat("attribute ", name, " is not a field of ", request->GetTypeName()));
     }
-    if (absl::Status status = Set(*field, value, request); !status.ok()) return status;
+    QUANTD_RETURN_IF_ERROR(Set(*field, value, request));
   }
   return absl::OkStatus();
 }

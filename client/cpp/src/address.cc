@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "status_macros.h"
 
 namespace quantd::client {
 namespace {
@@ -56,9 +57,8 @@ absl::StatusOr<std::string> WithPort(absl::string_view host, const std::string& 
   if (name.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("address ", address, " names no host"));
   }
-  absl::StatusOr<std::string> number = PortOf(port, address);
-  if (!number.ok()) return number.status();
-  return absl::StrCat(name, ":", *number);
+  QUANTD_ASSIGN_OR_RETURN(std::string number, PortOf(port, address));
+  return absl::StrCat(name, ":", number);
 }
 
 // The number of characters before the hosts of an address, which are separated by commas; 0 if it
@@ -96,9 +96,8 @@ absl::StatusOr<std::string> TargetOf(const std::string& given) {
   std::vector<std::string> hosts;
   for (const absl::string_view host :
        absl::StrSplit(absl::string_view(address).substr(scheme), ',')) {
-    absl::StatusOr<std::string> whole = WithPort(host, address);
-    if (!whole.ok()) return whole.status();
-    hosts.push_back(*std::move(whole));
+    QUANTD_ASSIGN_OR_RETURN(std::string whole, WithPort(host, address));
+    hosts.push_back(std::move(whole));
   }
   return absl::StrCat(absl::string_view(address).substr(0, scheme), absl::StrJoin(hosts, ","));
 }

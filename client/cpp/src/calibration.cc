@@ -10,6 +10,7 @@
 #include "connection.h"
 #include "messages.h"
 #include "split/channel_pieces.h"
+#include "status_macros.h"
 
 namespace quantd::client {
 namespace {
@@ -138,7 +139,7 @@ absl::StatusOr<Calibrated> Calibration::Finish() {
   if (!call.status.ok()) return call.status;
   if (!call.begun) {
     v1::CalibrateRequest empty;
-    if (absl::Status sent = Send(empty); !sent.ok()) return sent;
+    QUANTD_RETURN_IF_ERROR(Send(empty));
   }
   if (call.finished) return absl::FailedPreconditionError("the calibration is finished");
   call.finished = true;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "status_macros.h"
 
 namespace quantd::client {
 namespace {
@@ -48,16 +49,13 @@ absl::StatusOr<Credentials> CredentialsOf(const TlsOptions& tls) {
                                                    "\", key_file is \"", key,
                                                    "\": a client's certificate needs both"));
   }
-  const absl::StatusOr<std::string> roots = ReadPem(ca, "ca_file");
-  if (!roots.ok()) return roots.status();
-  const absl::StatusOr<std::string> chain = ReadPem(certificate, "certificate_file");
-  if (!chain.ok()) return chain.status();
-  const absl::StatusOr<std::string> private_key = ReadPem(key, "key_file");
-  if (!private_key.ok()) return private_key.status();
+  QUANTD_ASSIGN_OR_RETURN(const std::string roots, ReadPem(ca, "ca_file"));
+  QUANTD_ASSIGN_OR_RETURN(const std::string chain, ReadPem(certificate, "certificate_file"));
+  QUANTD_ASSIGN_OR_RETURN(const std::string private_key, ReadPem(key, "key_file"));
   grpc::SslCredentialsOptions options;
-  options.pem_root_certs = *roots;
-  options.pem_cert_chain = *chain;
-  options.pem_private_key = *private_key;
+  options.pem_root_certs = roots;
+  options.pem_cert_chain = chain;
+  options.pem_private_key = private_key;
   return Credentials{grpc::SslCredentials(options), true};
 }
 

@@ -4,6 +4,7 @@
 
 #include "messages.h"
 #include "split/split.h"
+#include "status_macros.h"
 
 namespace quantd::client {
 namespace {
@@ -43,11 +44,11 @@ void Remember(const Tensor& x, const Granularity& granularity, Quantized& result
 }
 
 absl::StatusOr<Quantized> Split(const split::Sender& sender, const QuantizeArguments& a) {
-  absl::StatusOr<Quantized> result = split::Quantize(sender, a.x, a.scale, a.zero_point, a.options);
-  if (!result.ok()) return result;
-  result->scale = a.scale;
-  result->zero_point = a.zero_point;
-  Remember(a.x, a.options.granularity, *result);
+  QUANTD_ASSIGN_OR_RETURN(Quantized result,
+                          split::Quantize(sender, a.x, a.scale, a.zero_point, a.options));
+  result.scale = a.scale;
+  result.zero_point = a.zero_point;
+  Remember(a.x, a.options.granularity, result);
   return result;
 }
 absl::StatusOr<Tensor> Split(const split::Sender& sender, const DequantizeArguments& a) {
@@ -160,9 +161,7 @@ absl::StatusOr<typename Arguments::Result> Run(Connection& connection, const Arg
                                                Cancellation* cancellation) {
   std::optional<ServerLimits> limits = connection.KnownLimits();
   if (MayBeTooLarge(connection, arguments)) {
-    const absl::StatusOr<ServerLimits> asked = connection.Limits(false, cancellation);
-    if (!asked.ok()) return asked.status();
-    limits = *asked;
+    QUANTD_ASSIGN_OR_RETURN(limits, connection.Limits(false, cancellation));
     if (!SizesOf(arguments).Fit(*limits)) {
       auto result = Split(SenderOf(connection, *limits, cancellation), arguments);
       if (!absl::IsResourceExhausted(result.status())) return result;

@@ -6,6 +6,7 @@
 #include "connection.h"
 #include "quantd/client/client.h"
 #include "quantd/client/status.h"
+#include "status_macros.h"
 
 namespace quantd::client {
 
@@ -16,10 +17,9 @@ absl::StatusOr<std::string> Client::PutParameters(const std::string& name,
   v1::PutParametersRequest request;
   request.set_name(name);
   *request.mutable_parameters() = parameters;
-  absl::StatusOr<v1::PutParametersResponse> response =
-      connection_->Call(&ParametersStub::PutParameters, request);
-  if (!response.ok()) return response.status();
-  return std::move(*response->mutable_reference());
+  QUANTD_ASSIGN_OR_RETURN(v1::PutParametersResponse response,
+                          connection_->Call(&ParametersStub::PutParameters, request));
+  return std::move(*response.mutable_reference());
 }
 
 absl::StatusOr<v1::GetParametersResponse> Client::GetParameters(const std::string& reference) {
@@ -31,10 +31,9 @@ absl::StatusOr<v1::GetParametersResponse> Client::GetParameters(const std::strin
 absl::StatusOr<std::vector<std::string>> Client::ListParameters(const std::string& prefix) {
   v1::ListParametersRequest request;
   request.set_prefix(prefix);
-  const absl::StatusOr<v1::ListParametersResponse> response =
-      connection_->Call(&ParametersStub::ListParameters, request);
-  if (!response.ok()) return response.status();
-  return std::vector<std::string>(response->references().begin(), response->references().end());
+  QUANTD_ASSIGN_OR_RETURN(const v1::ListParametersResponse response,
+                          connection_->Call(&ParametersStub::ListParameters, request));
+  return std::vector<std::string>(response.references().begin(), response.references().end());
 }
 
 bool ParametersAreMissing(const absl::Status& status) {
@@ -50,10 +49,9 @@ absl::StatusOr<std::string> StoredParameters::Put(bool again) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!reference_.empty() && !again) return reference_;
   }
-  absl::StatusOr<std::string> reference = client_.PutParameters(name_, parameters_);
-  if (!reference.ok()) return reference;
+  QUANTD_ASSIGN_OR_RETURN(std::string reference, client_.PutParameters(name_, parameters_));
   const std::lock_guard<std::mutex> lock(mutex_);
-  reference_ = *reference;
+  reference_ = reference;
   return reference;
 }
 

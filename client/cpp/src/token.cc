@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "status_macros.h"
 
 namespace quantd::client {
 namespace {
@@ -27,12 +28,10 @@ absl::StatusOr<std::unique_ptr<TokenFile>> TokenFile::Open(const std::string& gi
   std::string path = given.empty() && variable != nullptr ? variable : given;
   if (path.empty()) return nullptr;
   std::unique_ptr<TokenFile> file(new TokenFile(std::move(path)));
-  const absl::StatusOr<Stamp> stamp = file->StampNow();
-  if (!stamp.ok()) return stamp.status();
-  absl::StatusOr<std::string> read = file->Read();
-  if (!read.ok()) return read.status();
-  file->stamp_ = *stamp;
-  file->authorization_ = *std::move(read);
+  QUANTD_ASSIGN_OR_RETURN(const Stamp stamp, file->StampNow());
+  QUANTD_ASSIGN_OR_RETURN(std::string read, file->Read());
+  file->stamp_ = stamp;
+  file->authorization_ = std::move(read);
   return file;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "elements.h"
+#include "status_macros.h"
 
 namespace quantd::client::split {
 namespace {
@@ -81,9 +82,8 @@ absl::Status ForEachChannelPiece(
     const uint64_t taken = std::min(rows, extents->outer - row);
     const absl::string_view whole = data.substr(row * row_bytes, taken * row_bytes);
     if (width == extents->inner) {
-      absl::Status status =
-          send(ShapeOf(shape.size(), axis, taken, extents->channels, width), whole);
-      if (!status.ok()) return status;
+      QUANTD_RETURN_IF_ERROR(
+          send(ShapeOf(shape.size(), axis, taken, extents->channels, width), whole));
       continue;
     }
     for (uint64_t at = 0; at < extents->inner; at += width) {
@@ -94,8 +94,8 @@ absl::Status ForEachChannelPiece(
             whole.substr((channel * extents->inner + at) * element, part * element);
         gathered.append(run.data(), run.size());
       }
-      absl::Status status = send(ShapeOf(shape.size(), axis, 1, extents->channels, part), gathered);
-      if (!status.ok()) return status;
+      QUANTD_RETURN_IF_ERROR(
+          send(ShapeOf(shape.size(), axis, 1, extents->channels, part), gathered));
     }
   }
   return absl::OkStatus();

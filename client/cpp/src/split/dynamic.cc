@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "messages.h"
 #include "pieces.h"
+#include "status_macros.h"
 #include "sums.h"
 
 namespace quantd::client::split {
@@ -64,12 +65,12 @@ absl::Status QuantizeBoxes(const Sender& sender, const Tensor& x, const Grid& gr
     SetBlockShape(grid.PieceBlockShape(box), &request);
     const absl::StatusOr<v1::DynamicQuantizeResponse> response = sender.dynamic_quantize(request);
     if (!response.ok()) return OfPiece(response.status(), grid, box);
-    absl::Status right = CheckResponse(response->y(), "y", output, elements);
-    if (right.ok()) right = CheckResponse(response->y_scale(), "y_scale", scale_type, scales);
-    if (right.ok() && response->has_y_zero_point()) {
-      right = CheckResponse(response->y_zero_point(), "y_zero_point", output, scales);
+    QUANTD_RETURN_IF_ERROR(CheckResponse(response->y(), "y", output, elements));
+    QUANTD_RETURN_IF_ERROR(CheckResponse(response->y_scale(), "y_scale", scale_type, scales));
+    if (response->has_y_zero_point()) {
+      QUANTD_RETURN_IF_ERROR(
+          CheckResponse(response->y_zero_point(), "y_zero_point", output, scales));
     }
-    if (!right.ok()) return right;
     Scan scan;
     if (options.report_error) {
       scan = ScanElements(x.data_type, request.x().raw_data(), 0, elements);
@@ -109,10 +110,8 @@ absl::StatusOr<Quantized> DynamicQuantize(const Sender& sender, const Tensor& x,
     return FieldError("x", absl::StrCat("x is ", v1::DataType_Name(x.data_type),
                                         ", DynamicQuantize takes FLOAT, FLOAT16, BFLOAT16, INT32"));
   }
-  const absl::StatusOr<int64_t> elements = CheckTensor(x, "x");
-  if (!elements.ok()) return elements.status();
-  const absl::StatusOr<Grid> grid = DynamicGrid(x.shape, options.granularity);
-  if (!grid.ok()) return grid.status();
+  QUANTD_ASSIGN_OR_RETURN(const int64_t elements, CheckTensor(x, "x"));
+  QUANTD_ASSIGN_OR_RETURN(const Grid grid, DynamicGrid(x.shape, options.granularity));
   const v1::DataType output = OutputType(options.output_type, std::nullopt);
   const int bits = BitsOf(output), scale_bits = BitsOf(ScaleType(options));
   if (bits == 0) return FieldError("output_type", absl::StrCat("output_type is ", output));
@@ -120,24 +119,22 @@ absl::StatusOr<Quantized> DynamicQuantize(const Sender& sender, const Tensor& x,
     return FieldError("scale_type", absl::StrCat("scale_type is ", options.scale_type));
   }
   if (options.non_finite != v1::NON_FINITE_IGNORE) {
-    absl::Status finite = CheckFinite(sender, x, *elements, *grid, options);
-    if (!finite.ok()) return finite;
+    QUANTD_RETURN_IF_ERROR(CheckFinite(sender, x, elements, grid, options));
   }
   Quantized result;
-  result.y = {output, x.shape, std::string(static_cast<size_t>(BytesOf(*elements, bits)), '\0')};
-  result.scale = {ScaleType(options), grid->scale_shape,
-                  std::string(static_cast<size_t>(BytesOf(grid->scales, scale_bits)), '\0')};
+  result.y = {output, x.shape, std::string(static_cast<size_t>(BytesOf(elements, bits)), '\0')};
+  result.scale = {ScaleType(options), grid.scale_shape,
+                  std::string(static_cast<size_t>(BytesOf(grid.scales, scale_bits)), '\0')};
   std::optional<std::vector<Box>> boxes;
   if (!IsTwoLevel(options)) {
     const PieceCost cost = CostOf(x, options);
-    boxes = CutIntoBoxes(*grid, Cut::kBetweenBlocks, [&](int64_t box_elements, int64_t blocks) {
+    boxes = CutIntoBoxes(grid, Cut::kBetweenBlocks, [&](int64_t box_elements, int64_t blocks) {
       return cost.Of(box_elements, blocks).Fit(sender.limits);
     });
   }
-  absl::Status status = boxes.has_value() ? QuantizeBoxes(sender, x, *grid, *boxes, options, result)
-                                          : QuantizeLargeBlocks(sender, x, *grid, options,
-                                                                IsTwoLevel(options), result);
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(boxes.has_value() ? QuantizeBoxes(sender, x, grid, *boxes, options, result)
+                                           : QuantizeLargeBlocks(sender, x, grid, options,
+                                                                 IsTwoLevel(options), result));
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "messages.h"
 #include "pieces.h"
+#include "status_macros.h"
 #include "sums.h"
 
 namespace quantd::client::split {
@@ -83,8 +84,7 @@ MessageSizes SizesOf(const Tensor& x, const EmbeddingOptions& options) {
 
 absl::StatusOr<QuantizedEmbeddings> QuantizeEmbeddings(const Sender& sender, const Tensor& x,
                                                        const EmbeddingOptions& options) {
-  const absl::StatusOr<int64_t> elements = CheckTensor(x, "x");
-  if (!elements.ok()) return elements.status();
+  QUANTD_RETURN_IF_ERROR(CheckTensor(x, "x").status());
   const Rows rows(x, options);
   int64_t each = 0;
   for (int64_t bad = rows.count + 1; bad - each > 1;) {

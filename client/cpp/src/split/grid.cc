@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "elements.h"
 #include "quantd/client/status.h"
+#include "status_macros.h"
 
 namespace quantd::client::split {
 namespace {
@@ -46,12 +47,11 @@ Grid OneScale(const Dimensions& shape) {
 }
 
 absl::StatusOr<Grid> AxisGrid(const Dimensions& shape, int64_t axis) {
-  const absl::StatusOr<size_t> dimension = ResolveAxis(axis, shape.size());
-  if (!dimension.ok()) return dimension.status();
+  QUANTD_ASSIGN_OR_RETURN(const size_t dimension, ResolveAxis(axis, shape.size()));
   Dimensions block = shape;
-  block[*dimension] = 1;
+  block[dimension] = 1;
   Grid grid = MakeGrid(shape, std::move(block));
-  grid.scale_shape = {shape[*dimension]};
+  grid.scale_shape = {shape[dimension]};
   return grid;
 }
 
@@ -73,10 +73,10 @@ absl::StatusOr<Grid> BlockedGrid(const Dimensions& shape, const Granularity& gra
                                                  ", blocks have 1 element or more"));
   }
   if (granularity.block_size > 0) {
-    const absl::StatusOr<size_t> axis = ResolveAxis(granularity.axis.value_or(1), shape.size());
-    if (!axis.ok()) return axis.status();
+    QUANTD_ASSIGN_OR_RETURN(const size_t axis,
+                            ResolveAxis(granularity.axis.value_or(1), shape.size()));
     block.assign(shape.size(), 1);
-    block[*axis] = granularity.block_size;
+    block[axis] = granularity.block_size;
   }
   if (block.size() != shape.size()) {
     return FieldError("block_shape", absl::StrCat("block_shape has ", block.size(),

@@ -14,8 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "messages.h"
 #include "pieces.h"
+#include "status_macros.h"
 #include "sums.h"
 
 namespace quantd::client::split {
@@ -79,15 +81,15 @@ class Scales {
     const absl::StatusOr<v1::DynamicQuantizeResponse> response = sender_.dynamic_quantize(request);
     if (!response.ok()) return OfPiece(response.status(), grid_, grid_.BlockAt(begin));
     const v1::DataType type = result_.y.data_type;
-    absl::Status right =
-        CheckResponse(response->y_scale(), "y_scale", result_.scale.data_type, sent);
-    if (right.ok() && response->has_y_zero_point()) {
-      right = CheckResponse(response->y_zero_point(), "y_zero_point", type, sent);
+    QUANTD_RETURN_IF_ERROR(
+        CheckResponse(response->y_scale(), "y_scale", result_.scale.data_type, sent));
+    if (response->has_y_zero_point()) {
+      QUANTD_RETURN_IF_ERROR(CheckResponse(response->y_zero_point(), "y_zero_point", type, sent));
     }
-    if (right.ok() && two_level_) {
-      right = CheckResponse(response->y_tensor_scale(), "y_tensor_scale", v1::DATA_TYPE_FLOAT, 1);
+    if (two_level_) {
+      QUANTD_RETURN_IF_ERROR(
+          CheckResponse(response->y_tensor_scale(), "y_tensor_scale", v1::DATA_TYPE_FLOAT, 1));
     }
-    if (!right.ok()) return right;
     const std::lock_guard<std::mutex> lock(mutex_);
     CopyElements(response->y_scale().raw_data(), 0, result_.scale.data, begin, count,
                  BitsOf(result_.scale.data_type));
@@ -180,19 +182,24 @@ void RaiseSmallestInt8(const Tensor& x, const Grid& grid, const std::vector<floa
 absl::Status QuantizeLargeBlocks(const Sender& sender, const Tensor& x, const Grid& grid,
                                  const DynamicQuantizeOptions& options, bool two_level,
                                  Quantized& result) {
-  absl::Status status = Scales(sender, grid, options, two_level, result).Find(RangesOf(x, grid));
-  if (!status.ok()) return status;
+  QUANTD_RETURN_IF_ERROR(Scales(sender, grid, options, two_level, result).Find(RangesOf(x, grid)));
+  const v1::DataType type = result.scale.data_type;
+  if (!IsInputType(type) && type != v1::DATA_TYPE_FLOAT8E8M0 &&
+      type != v1::DATA_TYPE_FLOAT8E4M3FN) {
+    return absl::InternalError(absl::StrCat("the server's y_scale is ", v1::DataType_Name(type),
+                                            ", which this client cannot read"));
+  }
   const std::vector<float> scales = FloatScales(result, grid.scales);
   QuantizeOptions known;
   known.output_type = result.y.data_type;
   known.granularity = options.granularity;
   known.saturate = options.saturate;
   known.report_error = options.report_error;
-  absl::StatusOr<Quantized> quantized =
-      Quantize(sender, x, Tensor::Of<float>(scales, grid.scale_shape), result.zero_point, known);
-  if (!quantized.ok()) return quantized.status();
-  result.y = std::move(quantized->y);
-  result.error = quantized->error;
+  QUANTD_ASSIGN_OR_RETURN(
+      Quantized quantized,
+      Quantize(sender, x, Tensor::Of<float>(scales, grid.scale_shape), result.zero_point, known));
+  result.y = std::move(quantized.y);
+  result.error = quantized.error;
   if (result.y.data_type == v1::DATA_TYPE_INT8) RaiseSmallestInt8(x, grid, scales, result);
   return absl::OkStatus();
 }

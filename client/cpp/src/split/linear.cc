@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "messages.h"
 #include "pieces.h"
+#include "status_macros.h"
 #include "sums.h"
 
 namespace quantd::client::split {
@@ -46,19 +47,16 @@ struct Plan {
 absl::StatusOr<Plan> PlanOf(const Sender& sender, const Tensor& x, const Tensor& scale,
                             const std::optional<Tensor>& zero_point, const Granularity& granularity,
                             v1::DataType output) {
-  const absl::StatusOr<int64_t> elements = CheckTensor(x, "x");
-  if (!elements.ok()) return elements.status();
-  const absl::StatusOr<int64_t> scales = CheckTensor(scale, "scale");
-  if (!scales.ok()) return scales.status();
+  QUANTD_RETURN_IF_ERROR(CheckTensor(x, "x").status());
+  QUANTD_ASSIGN_OR_RETURN(const int64_t scales, CheckTensor(scale, "scale"));
   int block_bits = BitsOf(scale.data_type);
   if (zero_point.has_value()) {
-    const absl::StatusOr<int64_t> zero_points = CheckTensor(*zero_point, "zero_point");
-    if (!zero_points.ok()) return zero_points.status();
-    if (*zero_points != *scales) {
-      return FieldError("zero_point", absl::StrCat("zero_point has ", *zero_points,
-                                                   " elements, scale has ", *scales));
+    QUANTD_ASSIGN_OR_RETURN(const int64_t zero_points, CheckTensor(*zero_point, "zero_point"));
+    if (zero_points != scales) {
+      return FieldError("zero_point", absl::StrCat("zero_point has ", zero_points,
+                                                   " elements, scale has ", scales));
     }
-    const bool one = *scales == 1 && zero_point->shape.size() <= 1 && scale.shape.size() <= 1;
+    const bool one = scales == 1 && zero_point->shape.size() <= 1 && scale.shape.size() <= 1;
     if (!one && zero_point->shape != scale.shape) {
       return FieldError(
           "zero_point",
@@ -67,15 +65,14 @@ absl::StatusOr<Plan> PlanOf(const Sender& sender, const Tensor& x, const Tensor&
     }
     block_bits += BitsOf(zero_point->data_type);
   }
-  absl::StatusOr<Grid> grid = ScaleGrid(x.shape, scale.shape, granularity);
-  if (!grid.ok()) return grid.status();
+  QUANTD_ASSIGN_OR_RETURN(Grid grid, ScaleGrid(x.shape, scale.shape, granularity));
   const PieceCost cost{BitsOf(x.data_type), block_bits, BitsOf(output), 0};
   std::optional<std::vector<Box>> boxes =
-      CutIntoBoxes(*grid, Cut::kAnywhere, [&](int64_t box_elements, int64_t blocks) {
+      CutIntoBoxes(grid, Cut::kAnywhere, [&](int64_t box_elements, int64_t blocks) {
         return cost.Of(box_elements, blocks).Fit(sender.limits);
       });
-  if (!boxes.has_value()) return TooLarge(*grid, sender.limits);
-  return Plan{*std::move(grid), *std::move(boxes)};
+  if (!boxes.has_value()) return TooLarge(grid, sender.limits);
+  return Plan{std::move(grid), *std::move(boxes)};
 }
 
 MessageSizes SizesOf(const Tensor& x, const Tensor& scale, const std::optional<Tensor>& zero_point,
@@ -107,9 +104,8 @@ absl::StatusOr<Quantized> Quantize(const Sender& sender, const Tensor& x, const 
                                         ", Quantize takes FLOAT, FLOAT16, BFLOAT16, INT32"));
   }
   const v1::DataType output = OutputType(options.output_type, zero_point);
-  const absl::StatusOr<Plan> plan =
-      PlanOf(sender, x, scale, zero_point, options.granularity, output);
-  if (!plan.ok()) return plan.status();
+  QUANTD_ASSIGN_OR_RETURN(const Plan plan,
+                          PlanOf(sender, x, scale, zero_point, options.granularity, output));
   const int bits = BitsOf(output);
   if (bits == 0) return FieldError("output_type", absl::StrCat("output_type is ", output));
   Quantized result;
@@ -117,16 +113,14 @@ absl::StatusOr<Quantized> Quantize(const Sender& sender, const Tensor& x, const 
               std::string(static_cast<size_t>(BytesOf(Product(x.shape), bits)), '\0')};
   std::mutex mutex;
   Sums sums;  // guarded by mutex, like y
-  absl::Status status = RunPieces(plan->boxes.size(), [&](size_t index) {
-    const Box& box = plan->boxes[index];
+  absl::Status status = RunPieces(plan.boxes.size(), [&](size_t index) {
+    const Box& box = plan.boxes[index];
     v1::QuantizeRequest request = RequestOf(options);
-    SetPiece(x, scale, zero_point, plan->grid, box, &request);
+    SetPiece(x, scale, zero_point, plan.grid, box, &request);
     const int64_t elements = Product(box.size);
     const absl::StatusOr<v1::QuantizeResponse> response = sender.quantize(request);
-    if (!response.ok()) return OfPiece(response.status(), plan->grid, box);
-    if (absl::Status right = CheckResponse(response->y(), "y", output, elements); !right.ok()) {
-      return right;
-    }
+    if (!response.ok()) return OfPiece(response.status(), plan.grid, box);
+    QUANTD_RETURN_IF_ERROR(CheckResponse(response->y(), "y", output, elements));
     Scan scan;
     if (options.report_error) {
       scan = ScanElements(x.data_type, request.x().raw_data(), 0, elements);
@@ -145,18 +139,17 @@ absl::StatusOr<Tensor> Dequantize(const Sender& sender, const Tensor& x, const T
                                   const std::optional<Tensor>& zero_point,
                                   const DequantizeOptions& options) {
   const v1::DataType output = DequantizedType(scale, options);
-  const absl::StatusOr<Plan> plan =
-      PlanOf(sender, x, scale, zero_point, options.granularity, output);
-  if (!plan.ok()) return plan.status();
+  QUANTD_ASSIGN_OR_RETURN(const Plan plan,
+                          PlanOf(sender, x, scale, zero_point, options.granularity, output));
   const int bits = BitsOf(output);
   Tensor result{output, x.shape,
                 std::string(static_cast<size_t>(BytesOf(Product(x.shape), bits)), '\0')};
-  absl::Status status = RunPieces(plan->boxes.size(), [&](size_t index) {
-    const Box& box = plan->boxes[index];
+  absl::Status status = RunPieces(plan.boxes.size(), [&](size_t index) {
+    const Box& box = plan.boxes[index];
     v1::DequantizeRequest request = RequestOf(options);
-    SetPiece(x, scale, zero_point, plan->grid, box, &request);
+    SetPiece(x, scale, zero_point, plan.grid, box, &request);
     const absl::StatusOr<v1::DequantizeResponse> response = sender.dequantize(request);
-    if (!response.ok()) return OfPiece(response.status(), plan->grid, box);
+    if (!response.ok()) return OfPiece(response.status(), plan.grid, box);
     absl::Status right = CheckResponse(response->y(), "y", output, Product(box.size));
     // The elements of y are whole bytes, so pieces share none.
     if (right.ok()) ScatterBox(response->y().raw_data(), bits, x.shape, box, result.data);
