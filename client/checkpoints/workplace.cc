@@ -219,7 +219,7 @@ absl::StatusOr<std::optional<Json>> Workplace::ReadState() const {
     return ContentError(
         absl::StrCat(file->path, " is not of quantctl: it has no '", key, "'; move it away"));
   }
-  return std::move(found);
+  return found;
 }
 
 // Whether OUT.partial was made by a run: it contains a run's state, or nothing else.

@@ -104,11 +104,14 @@ def test_files_by_stored_parameters(start, tmp_path):
     assert code == 0, error
     assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
     for words, code, text in (
-        (["quantize", f"--parameters={reference}", "--type=int8"], 2, "--parameters"),
+        *((["quantize", f"--parameters={reference}", flag], 2, "--parameters already says")
+          for flag in ("--type=int8", "--axis=0", "--zero_point_order=before_rounding", "--non_finite=ignore", "--nosaturate", "--symmetric")),
+        *((["embeddings quantize", f"--parameters={unit}", flag], 2, "--parameters already says")
+          for flag in ("--dimensions=3", "--ranges_out=r.safetensors", "--non_finite=ignore")),
         (["quantize", f"--parameters={unit}"], 1, "embeddings"),
         (["quantize", "--parameters=nobody"], 1, "nobody"),
         (["quantize", "--parameters=../a"], 1, "../a"),
     ):
-        got, _, error = quantctl(words[0], tmp_path / "x.npy", "-o", tmp_path / "c.npy", *words[1:], address=server.address)
+        got, _, error = quantctl(*words[0].split(), tmp_path / "x.npy", "-o", tmp_path / "c.npy", *words[1:], address=server.address)
         assert got == code and text in error, error
     assert quantctl("quantize", tmp_path / "x.npy", "-o", tmp_path / "c.npy", f"--parameters={reference}")[0] == 2

@@ -89,9 +89,7 @@ absl::StatusOr<QuantizeEmbeddingsParameters> ParametersOf(const Options& options
   const EmbeddingFlags& flags = options.embeddings;
   const bool ignore = options.spec.non_finite == "ignore";
   if (!options.stored.reference.empty()) {
-    const bool others = !flags.preset.empty() || !flags.ranges.empty() || flags.dimensions != 0 ||
-                        flags.normalize || flags.calibrate || ignore;
-    QUANTD_ASSIGN_OR_RETURN(*stored, StoredSetOf(options, others));
+    QUANTD_ASSIGN_OR_RETURN(*stored, StoredSetOf(options, flags != EmbeddingFlags() || ignore));
     return stored->ForEmbeddings();
   }
   if (flags.preset.empty()) {

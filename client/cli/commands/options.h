@@ -18,6 +18,7 @@ struct EmbeddingFlags {
   bool normalize = false;
   bool calibrate = false;
   std::string ranges_out;
+  bool operator==(const EmbeddingFlags&) const = default;
 };
 
 // The flags of calibrate, besides type, axis and non_finite.

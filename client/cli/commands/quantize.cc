@@ -169,11 +169,9 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
 absl::StatusOr<QuantizationSpec> SpecOf(const Options& options) {
   const SpecFlags& flags = options.spec;
   if (options.stored.reference.empty()) return QuantizationSpec::Of(flags);
-  const bool others = !flags.type.empty() || !flags.scale.empty() || !flags.zero_point.empty() ||
-                      !flags.scale_type.empty() || !flags.precision.empty() || flags.symmetric ||
-                      !flags.saturate || flags.axis.has_value() || flags.block_size != 0 ||
-                      !flags.block_shape.empty();
-  QUANTD_ASSIGN_OR_RETURN(const StoredSet stored, StoredSetOf(options, others));
+  SpecFlags others = flags;
+  others.report_error = SpecFlags().report_error;
+  QUANTD_ASSIGN_OR_RETURN(const StoredSet stored, StoredSetOf(options, others != SpecFlags()));
   QUANTD_ASSIGN_OR_RETURN(QuantizeParameters given, stored.ForQuantize());
   given.report_error = flags.report_error;
   return QuantizationSpec::Of(given, stored.set);

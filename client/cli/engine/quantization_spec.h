@@ -23,6 +23,7 @@ struct SpecFlags {
   bool symmetric = false, saturate = true, report_error = true;
 
   Granularity granularity() const;
+  bool operator==(const SpecFlags&) const = default;
 };
 
 // A tensor given by a flag.
