@@ -257,10 +257,6 @@ HWY_INLINE U8 ToSigned(I a, I b, I c, I d) {
 }
 // Numbers that are not whole, rounded towards zero instead of down.
 HWY_INLINE I16 TowardsZero(I16 down) { return hn::Sub(down, hn::ShiftRight<15>(down)); }
-HWY_INLINE I8 TowardsZero(I8 down) {
-  const DI8 di8;
-  return hn::Sub(down, hn::VecFromMask(di8, hn::Lt(down, hn::Zero(di8))));
-}
 
 class Unit {
  public:
@@ -311,10 +307,6 @@ class Direction {
   }
 
   HWY_INLINE U8 Block(const Four& x, size_t, Finite& finite) const {
-    if (HWY_UNLIKELY(!is_length_)) {
-      finite.Add(x);
-      return hn::Zero(DU8());
-    }
     if constexpr (!kOverflowIsLowest) finite.Add(x);
     const I a = Multiply(x.a);
     const I b = Multiply(x.b);
@@ -323,11 +315,12 @@ class Direction {
     if (HWY_UNLIKELY(!has_factor_ || (InDoubt<kDoubt>(LeastOf(a, b, c, d)) &&
                                       InDoubt<kDoubt>(LeastOf(Far(a), Far(b), Far(c), Far(d)))))) {
       finite.Add(x);
+      if (!is_length_) return hn::Zero(DU8());
       return ToSigned(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
     }
     // -128 and less become -127, because 1 is added to the saturated number.
     return OrderPairedBytes(
-        hn::BitCast(DU8(), TowardsZero(NarrowSigned(WholeOf(a, b), WholeOf(c, d)))));
+        hn::BitCast(DU8(), RaiseNegative(NarrowSigned(WholeOf(a, b), WholeOf(c, d)))));
   }
 
  private:

@@ -262,6 +262,17 @@ HWY_INLINE Bits SignBits(V a, V b, V c, V d) {
 }
 #endif
 
+// Adds 1 to negative numbers.
+HWY_INLINE I8 RaiseNegative(I8 v) {
+#if HWY_TARGET == HWY_AVX3
+  const __m512i one = _mm512_set1_epi8(1);
+  return I8{_mm512_mask_add_epi8(v.raw, _mm512_movepi8_mask(v.raw), v.raw, one)};
+#else
+  const DI8 d;
+  return hn::Sub(v, hn::VecFromMask(d, hn::Lt(v, hn::Zero(d))));
+#endif
+}
+
 // Whether a lane is the lowest int16.
 HWY_INLINE bool AnyLowest(I16 a, I16 b) {
 #if HWY_TARGET == HWY_AVX3
