@@ -22,10 +22,12 @@
 #define QUANTD_ASSIGN_OR_RETURN(lhs, ...) \
   QUANTD_ASSIGN_OR_RETURN_AS(QUANTD_STATUS_NAME(__LINE__), lhs, (__VA_ARGS__))
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a name, and a declaration or what is assigned to
 #define QUANTD_ASSIGN_OR_RETURN_AS(result, lhs, expr)  \
   auto result = expr;                                  \
   if (!result.ok()) return std::move(result).status(); \
   lhs = *std::move(result)
+// NOLINTEND(bugprone-macro-parentheses)
 #define QUANTD_STATUS_NAME(line) QUANTD_STATUS_NAME_OF(line)
 #define QUANTD_STATUS_NAME_OF(line) quantd_result_##line
 
