@@ -15,12 +15,13 @@
 //
 // So kRangesDoubt = 4 and kDoubt = 2 are enough: a value that is at least this far from a whole
 // number is on the same side of it in the product and in the rule's number. One value in 8,192 is
-// nearer, or in 16,384. UNIT and DIRECTION drop the fraction of negative numbers, too, so they add 1
-// to these after they are rounded down. For DIRECTION 0 causes no doubt, because both sides of it
-// are truncated to 0: many embeddings contain zeros. Values that no int32 holds, and NaN, become the
-// smallest int32 in a conversion (on Arm also 0, or the largest), which is a whole number, so the
-// rule decides, and detects what is not finite; only DIRECTION has to look for NaN on Arm. Steps and
-// factors within [2^-100, 2^100] keep all relevant products and factors normal; others are divided.
+// nearer, or in 16,384. UNIT and DIRECTION drop the fraction of negative numbers, too, so they add
+// 1 to these after they are rounded down. For DIRECTION 0 causes no doubt, because both sides of it
+// are truncated to 0: many embeddings contain zeros. Values that no int32 holds, and NaN, become
+// the smallest int32 in a conversion (on Arm also 0, or the largest), which is a whole number, so
+// the rule decides, and detects what is not finite; only DIRECTION has to look for NaN on Arm.
+// Steps and factors within [2^-100, 2^100] keep all relevant products and factors normal; others
+// are divided.
 // embed_quotient_test checks this.
 #if defined(QUANTD_EMBED_RECIPES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_EMBED_RECIPES_INL_H_

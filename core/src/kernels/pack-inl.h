@@ -177,8 +177,8 @@ HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
 
 // Two int16 vectors in pack order, saturated to [0, 255] and put in order.
 HWY_INLINE U8 PackBytes(I16 ab, I16 cd) { return OrderBytes(NarrowBytes(ab, cd)); }
-// The bytes of two int16 vectors in pack order, each with one vector's numbers in even lanes and the
-// next one's in odd lanes, put in order.
+// The bytes of two int16 vectors in pack order, each with one vector's numbers in even lanes and
+// the next one's in odd lanes, put in order.
 HWY_INLINE U8 OrderPairedBytes(U8 bytes) {
   alignas(16) static constexpr uint8_t kApart[16] = {0, 2,  4,  6,  1, 3,  5,  7,
                                                      8, 10, 12, 14, 9, 11, 13, 15};
