@@ -12,6 +12,7 @@
 #include "commands/presets.h"
 #include "commands/ranges.h"
 #include "engine/errors.h"
+#include "engine/on_wire.h"
 #include "files/json_reader.h"
 #include "quantd/client/client.h"
 #include "quantd/v1/parameters.pb.h"
@@ -25,7 +26,7 @@ absl::Status Usage(absl::string_view text) {
 }
 
 void SetTensor(DataType type, const Shape& shape, std::string bytes, v1::Tensor* to) {
-  to->set_data_type(static_cast<v1::DataType>(type));
+  to->set_data_type(OnWire(type));
   to->mutable_shape()->Add(shape.begin(), shape.end());
   to->set_raw_data(std::move(bytes));
 }
@@ -77,7 +78,7 @@ absl::Status ReadFile(const std::string& path, DataType type, v1::QuantizeReques
   SetTensor(scale->type->data_type, shape, BytesOf(file, *scale), request->mutable_scale());
   const absl::StatusOr<const StoredTensor*> zero_point = FindCalibrated(file, "zero_point");
   if (!zero_point.ok()) {
-    if (type != DataType::kUnspecified) request->set_output_type(static_cast<v1::DataType>(type));
+    if (type != DataType::kUnspecified) request->set_output_type(OnWire(type));
     return absl::OkStatus();
   }
   if (type == DataType::kUnspecified) type = (*zero_point)->type->data_type;
@@ -106,7 +107,7 @@ absl::Status FillQuantize(const Options& options, const std::string& path,
                           ParseOperand(flags.scale, "scale", DataType::kFloat, true));
   SetTensor(scale.view, request->mutable_scale());
   if (flags.zero_point.empty()) {
-    request->set_output_type(static_cast<v1::DataType>(type));
+    request->set_output_type(OnWire(type));
     return absl::OkStatus();
   }
   if (type == DataType::kUnspecified) type = DataType::kUint8;
@@ -121,11 +122,11 @@ absl::Status FillEmbeddings(const Options& options, const std::string& path,
   const EmbeddingFlags& flags = options.embeddings;
   if (flags.preset.empty()) return Usage("--for=embeddings needs a --preset");
   QUANTD_ASSIGN_OR_RETURN(const QuantizeEmbeddingsParameters preset, PresetOf(flags.preset));
-  request->set_recipe(static_cast<v1::EmbeddingRecipe>(preset.recipe));
-  request->set_output_type(static_cast<v1::DataType>(preset.output_type));
-  request->set_bit_order(static_cast<v1::BitOrder>(preset.bit_order));
-  request->set_bit_threshold(static_cast<v1::BitThreshold>(preset.bit_threshold));
-  request->set_signed_bits(static_cast<v1::SignedBits>(preset.signed_bits));
+  request->set_recipe(OnWire(preset.recipe));
+  request->set_output_type(OnWire(preset.output_type));
+  request->set_bit_order(OnWire(preset.bit_order));
+  request->set_bit_threshold(OnWire(preset.bit_threshold));
+  request->set_signed_bits(OnWire(preset.signed_bits));
   request->set_dimensions(flags.dimensions);
   request->set_normalize(flags.normalize);
   if (path.empty()) return absl::OkStatus();
