@@ -115,19 +115,18 @@ bool Loop::Borrow() {
   return true;
 }
 
-bool Loop::GiveBack() {
+void Loop::GiveBack() {
   if (leader_waits_) {
     // As before waiting: either this thread sees what is posted, or its poster wakes the leader.
     waits_.store(true, std::memory_order_seq_cst);
     if (!inbox_.empty() || stopped_.load(std::memory_order_seq_cst)) {
       leader_waits_ = waits_.exchange(false, std::memory_order_seq_cst);
-      return false;
+      return;
     }
     leader_waits_ = !timers_.empty() && timers_.next() < sleeps_until_ &&
                     waits_.exchange(false, std::memory_order_seq_cst);
   }
   Leave();
-  return true;
 }
 
 void Loop::Iterate() {
@@ -173,7 +172,8 @@ int Loop::PollOn(absl::Span<epoll_event> events) {
 }
 
 int Loop::Sleep(absl::Span<epoll_event> events, int milliseconds) {
-  sleeps_until_ = timers_.empty() ? Clock::time_point::max() : timers_.next();
+  sleeps_until_ = milliseconds < 0 ? Clock::time_point::max()
+                                   : Clock::now() + std::chrono::milliseconds(milliseconds);
   const uint64_t borrowings = borrowings_;
   busy_poll_.FallsAsleep();
   lead_.unlock();
@@ -186,8 +186,8 @@ int Loop::Sleep(absl::Span<epoll_event> events, int milliseconds) {
 
 bool Loop::Poll(int milliseconds) {
   if (milliseconds != 0 && is_borrowed_) {
-    if (GiveBack()) return false;
-    milliseconds = 0;
+    GiveBack();
+    return false;
   }
   std::array<epoll_event, kEventsAtOnce> events;
   int count = 0;
@@ -206,11 +206,7 @@ bool Loop::Poll(int milliseconds) {
   bool any = false;
   for (int i = 0; i < count; ++i) {
     auto* const watcher = static_cast<Watcher*>(events[i].data.ptr);
-    if (watcher == nullptr) {  // the wake-up event
-      // Its edge is reported once: the leader, whom it was for, sleeps on.
-      if (is_borrowed_) leader_waits_ = true;
-      continue;
-    }
+    if (watcher == nullptr) continue;  // the wake-up event
     any = true;
     watcher->OnReady(events[i].events);
   }

@@ -108,8 +108,8 @@ class Loop {
   int PollOn(absl::Span<epoll_event> events);
   // Sleeps until there are events or something is posted. Returns the number of events.
   int Sleep(absl::Span<epoll_event> events, int milliseconds);
-  // Gives a borrowed lead back. Returns false if something has been posted, and keeps it.
-  bool GiveBack();
+  // Gives a borrowed lead back, unless something has been posted.
+  void GiveBack();
   void WakeLeader();
   int Timeout() const;
 
@@ -124,9 +124,9 @@ class Loop {
   std::mutex lead_;  // held by the thread that leads, except while it sleeps
   // The following are guarded by lead_.
   bool is_borrowed_ = false;
-  bool leader_waits_ = false;  // while the lead is borrowed: the leader sleeps, and is not woken
+  bool leader_waits_ = false;  // while the lead is borrowed: what waits_ was
   uint64_t borrowings_ = 0;
-  Clock::time_point sleeps_until_;  // the leader, unless it is woken
+  Clock::time_point sleeps_until_;  // the leader
   ReadyList ready_;
   ReadyList at_end_;
   bool looks_again_ = false;

@@ -4,12 +4,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <memory>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -30,17 +27,13 @@ class Borrow : public testing::Test {
     EXPECT_TRUE(ship_.thread_pool->HandOver());
     computed_ = std::this_thread::get_id();
     WaitUntilAllSleep();
-    if (before_) before_();
     co_await lead;
     EXPECT_TRUE(loop().leading());
-    if (!before_) {
-      EXPECT_EQ(std::this_thread::get_id(), computed_) << "the leader has been woken";
-    }
+    EXPECT_EQ(std::this_thread::get_id(), computed_) << "the leader has been woken";
     led();
   }
   // Runs ComputeThenLead on the loop, and waits until `led` has set `done_`.
   void Run(const std::function<void()>& led) {
-    done_ = std::promise<void>();
     Job job([&] { ComputeThenLead(led); });
     loop().Post(job);
     done_.get_future().wait();
@@ -51,26 +44,10 @@ class Borrow : public testing::Test {
   }
   Loop& loop() { return ship_.loop(); }
 
-  Ship ship_{1, 2};
-  std::function<void()> before_;  // on the thread that has computed; it may wake the leader
+  Ship ship_{1, 1};
   std::thread::id computed_;
   std::promise<void> done_;
 };
-
-// How often threads other than these two have slept.
-uint64_t SleepsOfOthers(int first, int second) {
-  uint64_t sum = 0;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    const std::string name = task.path().filename();
-    if (name == std::to_string(first) || name == std::to_string(second)) continue;
-    std::ifstream status(task.path() / "status");
-    for (std::string word; status >> word;) {
-      uint64_t count = 0;
-      if (word == "voluntary_ctxt_switches:" && status >> count) sum += count;
-    }
-  }
-  return sum;
-}
 
 TEST_F(Borrow, TheIterationEndsOnTheSameThread) {
   Job at_end([this] {
@@ -94,58 +71,6 @@ TEST_F(Borrow, WhatIsPostedAtTheLastMomentIsRun) {
   Job posted([this] { done_.set_value(); });
   Job at_end([&] { std::thread([&] { loop().Post(posted); }).join(); });
   Run([&] { loop().AtIterationEnd(at_end); });
-}
-
-constexpr int kRounds = 20;  // in most of them the thread is faster than the leader
-
-// The thread takes the leader's wake-up, which is reported once.
-TEST_F(Borrow, ALeaderWhoseWakeUpWasTakenIsWokenByThoseWhoPost) {
-  for (int round = 0; round < kRounds; ++round) {
-    Job nothing([] {}), at_end([] {});
-    before_ = [&] { loop().Post(nothing); };
-    Run([&] {
-      loop().AtIterationEnd(at_end);  // so that the loop is polled
-      done_.set_value();
-    });
-  }
-}
-
-TEST_F(Borrow, ALeaderWhoseWakeUpWasTakenIsWokenByTheNextComputation) {
-  for (int round = 0; round < kRounds; ++round) {
-    std::promise<void> ended;
-    Job nothing([] {}), at_end([&] { ended.set_value(); });
-    before_ = [&] { loop().Post(nothing); };
-    Job computes([&] {
-      loop().AtIterationEnd(at_end);
-      EXPECT_TRUE(ship_.thread_pool->HandOver());
-      ended.get_future().wait();  // for ever, if nobody leads
-      done_.set_value();
-    });
-    Job polled([&] { loop().Post(computes); });
-    Run([&] { loop().AtIterationEnd(polled); });
-  }
-}
-
-TEST_F(Borrow, ALeaderIsNotWokenForTheTimerThatItSleepsFor) {
-  struct Alarm final : Timer {
-    void Fire() override { ADD_FAILURE() << "it is far away"; }
-  } alarm;
-  RunOn(loop(), [&] { loop().timers().Set(alarm, Clock::now() + std::chrono::seconds(30)); });
-  const int here = gettid();
-  int computes = 0;
-  uint64_t before = 0;
-  Job job([&] {
-    ComputeThenLead([&] {
-      computes = gettid();
-      before = SleepsOfOthers(here, computes);
-      done_.set_value();
-    });
-  });
-  loop().Post(job);
-  done_.get_future().wait();
-  WaitUntilAllSleep();
-  EXPECT_EQ(SleepsOfOthers(here, computes), before);
-  RunOn(loop(), [&] { loop().timers().Clear(alarm); });
 }
 
 TEST_F(Borrow, TheLeaderIsWokenForATimerThatIsEarlierThanItsOwn) {
