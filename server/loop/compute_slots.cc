@@ -64,10 +64,6 @@ void ComputeSlots::RunWaiting() {
   while (Event* const next = std::exchange(next_here, nullptr)) next->Complete(true);
 }
 
-bool ComputeSlots::HasWaiting() { return next_here != nullptr; }
-
-bool ComputeSlots::Borrow(Loop& loop) { return next_here == nullptr && loop.Borrow(); }
-
 int ComputeSlots::busy() const {
   const std::lock_guard lock(mutex_);
   return cores_ - free_;

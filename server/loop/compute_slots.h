@@ -47,9 +47,6 @@ class ComputeSlots {
   // computation that Give left for this thread, and those after it.
   static void ServeHere();
   static void RunWaiting();
-  static bool HasWaiting();
-  // Borrows the lead of a loop, unless a computation waits for this thread.
-  static bool Borrow(Loop& loop);
 
   int total() const { return cores_; }
   int busy() const;

@@ -8,7 +8,6 @@
 
 #include <coroutine>
 
-#include "server/loop/compute_slots.h"
 #include "server/loop/loop.h"
 
 namespace quantd::loop {
@@ -20,7 +19,7 @@ class Lead final : public Posted {
   Lead(const Lead&) = delete;
   Lead& operator=(const Lead&) = delete;
 
-  bool await_ready() const noexcept { return loop_.leading() || ComputeSlots::Borrow(loop_); }
+  bool await_ready() const noexcept { return loop_.leading(); }
   // Not inlined: see Event.
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> call) noexcept {
     call_ = call;

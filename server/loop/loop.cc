@@ -25,7 +25,6 @@ constexpr int kEventsAtOnce = 64;
 }  // namespace
 
 thread_local Loop* Loop::led_here = nullptr;
-thread_local bool Loop::may_borrow = false;
 
 absl::StatusOr<std::unique_ptr<Loop>> Loop::Create(const BusyPoll::Limits& busy_poll) {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -54,12 +53,10 @@ void Loop::Post(Posted& posted) {
   }
   inbox_.Push(posted);
   // Either the leader sees it before it waits, or this thread sees that the leader waits.
-  if (waits_.exchange(false, std::memory_order_seq_cst)) WakeLeader();
-}
-
-void Loop::WakeLeader() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(wakeup_, &one, sizeof(one));
+  if (waits_.exchange(false, std::memory_order_seq_cst)) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(wakeup_, &one, sizeof(one));
+  }
 }
 
 void Loop::Complete(Event& event, bool ok) {
@@ -69,7 +66,8 @@ void Loop::Complete(Event& event, bool ok) {
 
 void Loop::Stop() {
   stopped_.store(true, std::memory_order_seq_cst);
-  WakeLeader();
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wakeup_, &one, sizeof(one));
 }
 
 bool Loop::Watch(int fd, uint32_t events, Watcher& watcher) {
@@ -89,44 +87,9 @@ void Loop::Rewatch(int fd, uint32_t events, Watcher& watcher) {
 void Loop::Unwatch(int fd) { epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr); }
 
 void Loop::Lead() {
-  if (led_here != this) {
-    lead_.lock();
-    led_here = this;
-  }
-  while (led_here == this && !stopped_.load(std::memory_order_relaxed)) Iterate();
-  if (led_here == this) Leave();
-}
-
-void Loop::Leave() {
-  led_here = nullptr;
-  const bool wakes = std::exchange(is_borrowed_, false) && leader_waits_;
-  lead_.unlock();
-  if (wakes) WakeLeader();
-}
-
-bool Loop::Borrow() {
-  if (!may_borrow || led_here != nullptr || !lead_.try_lock()) return false;
   led_here = this;
-  is_borrowed_ = true;
-  ++borrowings_;
-  // What is posted from here on is run by this thread.
-  leader_waits_ = waits_.exchange(false, std::memory_order_seq_cst);
-  now_ = Clock::now();
-  return true;
-}
-
-void Loop::GiveBack() {
-  if (leader_waits_) {
-    // As before waiting: either this thread sees what is posted, or its poster wakes the leader.
-    waits_.store(true, std::memory_order_seq_cst);
-    if (!inbox_.empty() || stopped_.load(std::memory_order_seq_cst)) {
-      leader_waits_ = waits_.exchange(false, std::memory_order_seq_cst);
-      return;
-    }
-    leader_waits_ = !timers_.empty() && timers_.next() < sleeps_until_ &&
-                    waits_.exchange(false, std::memory_order_seq_cst);
-  }
-  Leave();
+  while (led_here == this && !stopped_.load(std::memory_order_relaxed)) Iterate();
+  if (led_here == this) led_here = nullptr;
 }
 
 void Loop::Iterate() {
@@ -140,7 +103,7 @@ void Loop::Iterate() {
   ReadyList ending;
   std::swap(ending, at_end_);
   while (!ending.empty()) ending.Pop().Run();
-  if (!leading() || !ready_.empty() || !at_end_.empty()) return;
+  if (!ready_.empty() || !at_end_.empty()) return;
   Poll(Timeout());
 }
 
@@ -171,24 +134,7 @@ int Loop::PollOn(absl::Span<epoll_event> events) {
   return count;
 }
 
-int Loop::Sleep(absl::Span<epoll_event> events, int milliseconds) {
-  sleeps_until_ = milliseconds < 0 ? Clock::time_point::max()
-                                   : Clock::now() + std::chrono::milliseconds(milliseconds);
-  const uint64_t borrowings = borrowings_;
-  busy_poll_.FallsAsleep();
-  lead_.unlock();
-  const int count = epoll_wait(epoll_, events.data(), kEventsAtOnce, milliseconds);
-  lead_.lock();
-  busy_poll_.Wakes();
-  // A thread that has borrowed the lead may have ended what the events are for.
-  return borrowings == borrowings_ ? count : epoll_wait(epoll_, events.data(), kEventsAtOnce, 0);
-}
-
 bool Loop::Poll(int milliseconds) {
-  if (milliseconds != 0 && is_borrowed_) {
-    GiveBack();
-    return false;
-  }
   std::array<epoll_event, kEventsAtOnce> events;
   int count = 0;
   if (milliseconds != 0 && busy_poll_.IsWorthIt()) count = PollOn(absl::MakeSpan(events));
@@ -197,7 +143,9 @@ bool Loop::Poll(int milliseconds) {
     if (!inbox_.empty() || stopped_.load(std::memory_order_seq_cst)) milliseconds = 0;
   }
   if (count == 0 && milliseconds != 0) {
-    count = Sleep(absl::MakeSpan(events), milliseconds);
+    busy_poll_.FallsAsleep();
+    count = epoll_wait(epoll_, events.data(), kEventsAtOnce, milliseconds);
+    busy_poll_.Wakes();
   } else if (count == 0) {
     count = epoll_wait(epoll_, events.data(), kEventsAtOnce, 0);
   }

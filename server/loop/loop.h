@@ -1,7 +1,6 @@
 // An event loop for sockets, timers and what other threads post. One thread at a time leads it, and
 // only that thread uses what belongs to the loop. The lead can be handed to another thread
-// (thread_pool.h), so that a thread can compute for a while. A thread that has computed borrows the
-// lead while the leader sleeps, so that the leader need not be woken to write the response.
+// (thread_pool.h), so that a thread can compute for a while.
 //
 // An iteration runs what is ready (calls continue), then checks whether more has come. If not, it
 // writes all responses, so that they share system calls, and then waits.
@@ -14,7 +13,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -80,21 +78,10 @@ class Loop {
   // When this iteration began.
   Clock::time_point now() const { return now_; }
 
-  // Leads until the lead is handed over or given back, or the loop is stopped. REQUIRES: no other
-  // thread leads it, but a thread may have borrowed the lead, or this one.
+  // Leads until the lead is handed over or the loop is stopped. REQUIRES: no thread leads it.
   void Lead();
   // Gives up the lead without stopping, for the thread that takes it over. Called by ThreadPool.
-  void Leave();
-
-  // Takes the lead if this thread may and the leader sleeps or has not begun. Then this thread must
-  // call Lead soon, which gives the lead back when nothing is ready.
-  bool Borrow();
-  // Whether the leading thread has borrowed the lead. Then Leave gives it back, and the leader is
-  // woken.
-  bool is_borrowed() const { return is_borrowed_; }
-  // For ThreadPool: declares that this thread leads the loop that it has borrowed when it has
-  // nothing else to do.
-  static void MayBorrow() { may_borrow = true; }
+  static void Leave() { led_here = nullptr; }
 
  private:
   Loop(int epoll, int wakeup, const BusyPoll::Limits& busy_poll)
@@ -106,27 +93,15 @@ class Loop {
   bool Poll(int milliseconds);
   // Polls for a moment, or until something is posted. Returns the number of events.
   int PollOn(absl::Span<epoll_event> events);
-  // Sleeps until there are events or something is posted. Returns the number of events.
-  int Sleep(absl::Span<epoll_event> events, int milliseconds);
-  // Gives a borrowed lead back, unless something has been posted.
-  void GiveBack();
-  void WakeLeader();
   int Timeout() const;
 
   static thread_local Loop* led_here;
-  static thread_local bool may_borrow;
 
   const int epoll_;
   const int wakeup_;  // an eventfd, written when the leader waits
   Inbox inbox_;
-  std::atomic<bool> waits_{false};  // the leader sleeps, and nobody has woken it
+  std::atomic<bool> waits_{false};
   std::atomic<bool> stopped_{false};
-  std::mutex lead_;  // held by the thread that leads, except while it sleeps
-  // The following are guarded by lead_.
-  bool is_borrowed_ = false;
-  bool leader_waits_ = false;  // while the lead is borrowed: what waits_ was
-  uint64_t borrowings_ = 0;
-  Clock::time_point sleeps_until_;  // the leader
   ReadyList ready_;
   ReadyList at_end_;
   bool looks_again_ = false;

@@ -56,10 +56,6 @@ Loop* ThreadPool::Await(const Thread& self, uint32_t wakeups) {
 bool ThreadPool::HandOver() {
   Loop* const loop = Loop::Here();
   if (loop == nullptr) return false;
-  if (loop->is_borrowed()) {
-    loop->Leave();
-    return true;
-  }
   Thread* next = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -68,14 +64,13 @@ bool ThreadPool::HandOver() {
     parked_.pop_back();
   }
   computing_.fetch_add(1, std::memory_order_relaxed);
-  loop->Leave();
+  Loop::Leave();
   Wake(*next, loop);
   return true;
 }
 
 void ThreadPool::Main(Thread& self, Loop* loop) {
   ComputeSlots::ServeHere();
-  Loop::MayBorrow();
   if (loop == nullptr) loop = Await(self, 0);
   while (loop != nullptr) {
     loop->Lead();
@@ -84,10 +79,7 @@ void ThreadPool::Main(Thread& self, Loop* loop) {
       if (ending_) return;
     }
     // The loop was handed over, and the thread's computation is done.
-    do {
-      ComputeSlots::RunWaiting();
-      if (Loop* const borrowed = Loop::Here()) borrowed->Lead();
-    } while (ComputeSlots::HasWaiting());
+    ComputeSlots::RunWaiting();
     computing_.fetch_sub(1, std::memory_order_relaxed);
     loop = Park(self);
   }

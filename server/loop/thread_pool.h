@@ -1,9 +1,9 @@
 // The threads: one leads each loop; the others are parked until they are needed.
 //
 // A thread that is about to compute for long hands its lead to a parked thread and continues where
-// it is, with the request still in its cache. When it is done, it borrows the lead if the leader
-// sleeps, takes the next computation that waits for a core, or parks if there is none. Parked
-// threads are woken last in, first out, each by an atomic word of its own.
+// it is, with the request still in its cache. When it is done, it takes the next computation that
+// waits for a core, or parks if there is none. Parked threads are woken last in, first out, each by
+// an atomic word of its own.
 #ifndef QUANTD_SERVER_LOOP_THREAD_POOL_H_
 #define QUANTD_SERVER_LOOP_THREAD_POOL_H_
 

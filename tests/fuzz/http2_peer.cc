@@ -58,7 +58,7 @@ class Peer final : private loop::Posted {
 
   // Runs once per iteration. It never lets the loop wait: nothing depends on time except pauses.
   void Run() override {
-    if (leaves_) return loop::Loop::Here()->Leave();
+    if (leaves_) return loop::Loop::Leave();
     if (server_fd_ >= 0) {
       Require(context_.peers.Add(1, 0).may_come, "there is room for a connection");
       set_.Expect();
