@@ -169,10 +169,7 @@
   configMap:
     name: {{ $v.parameters.configMapName | quote }}
     defaultMode: 0444
-    {{- with $v.parameters.items }}
-    items:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
+    {{- include "quantd.given" (list 4 $v.parameters "items") }}
 {{- else if $v.parameters.claimName }}
 - name: quantd-parameters
   persistentVolumeClaim:
@@ -234,10 +231,7 @@ readinessProbe:
 livenessProbe:
   {{- include "quantd.httpProbe" (merge (dict "path" "/livez") .) | nindent 2 }}
   {{- toYaml $v.probes.liveness | nindent 2 }}
-{{- with $v.lifecycle }}
-lifecycle:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "quantd.given" (list 0 $v "lifecycle") }}
 resources:
   {{- toYaml $v.resources | nindent 2 }}
 {{- /* Not for init containers: many clusters refuse it there. */}}

@@ -38,6 +38,14 @@ need them. Argument: dict "root" the chart's scope, "more" labels of this object
 {{- include "quantd.labelsWith" (dict "root" . "more" dict) }}
 {{- end }}
 
+{{- /* Fields that have the names of values: the named values are written as they are, and empty ones are left out. Argument: a list of the
+indentation, the map that contains the values, and the names. */}}
+{{- define "quantd.given" -}}
+{{- range $name := slice . 2 }}
+{{- with get (index $ 1) $name }}{{ toYaml (dict $name .) | nindent (index $ 0) }}{{ end }}
+{{- end }}
+{{- end }}
+
 {{- define "quantd.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
 {{- default (include "quantd.fullname" .) .Values.serviceAccount.name }}
