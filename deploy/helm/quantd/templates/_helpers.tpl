@@ -78,14 +78,10 @@ metadata:
 {{- if and $v.tls.clientCaKey (not $v.tls.secretName) }}
 {{- fail "tls.clientCaKey is given, tls.secretName is not: clients show certificates in TLS only" }}
 {{- end }}
-{{- if eq (int $v.ports.grpc) (int $v.ports.http) }}
-{{- fail (printf "ports.grpc and ports.http are both %d" (int $v.ports.grpc)) }}
-{{- end }}
+{{- if eq (int $v.ports.grpc) (int $v.ports.http) }}{{ fail (printf "ports.grpc and ports.http are both %d" (int $v.ports.grpc)) }}{{ end }}
 {{- $names := dict }}
 {{- range $v.extraEnv }}
-{{- if hasKey $names .name }}
-{{- fail (printf "extraEnv has %s twice" .name) }}
-{{- end }}
+{{- if hasKey $names .name }}{{ fail (printf "extraEnv has %s twice" .name) }}{{ end }}
 {{- $_ := set $names .name true }}
 {{- end }}
 {{- if and (eq $v.dnsPolicy "None") (not $v.dnsConfig.nameservers) }}
@@ -93,9 +89,7 @@ metadata:
 {{- end }}
 {{- $alerts := list }}
 {{- range (.Files.Get "files/alerts.yml" | fromYaml).groups }}
-{{- range .rules }}
-{{- $alerts = append $alerts (default "" .alert) }}
-{{- end }}
+{{- range .rules }}{{ $alerts = append $alerts (default "" .alert) }}{{ end }}
 {{- end }}
 {{- range $v.metrics.prometheusRule.disabledAlerts }}
 {{- if not (has . $alerts) }}
