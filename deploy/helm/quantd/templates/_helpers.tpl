@@ -34,8 +34,22 @@ need them. Argument: dict "root" the chart's scope, "more" labels of this object
 {{- toYaml (merge (include "quantd.ownLabels" .root | fromYaml) (deepCopy .more) .root.Values.labels) }}
 {{- end }}
 
-{{- define "quantd.labels" -}}
-{{- include "quantd.labelsWith" (dict "root" . "more" dict) }}
+{{- /* Fields that have the names of values: the named values are written as they are, and empty ones are left out. Argument: a list of the
+indentation, the map that contains the values, and the names. */}}
+{{- define "quantd.given" -}}
+{{- range $name := slice . 2 }}
+{{- with get (index $ 1) $name }}{{ toYaml (dict $name .) | nindent (index $ 0) }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- /* The metadata of an object. Argument: dict "root" the chart's scope and, where wanted, "name" in place of the chart's full name, "suffix" of
+that name, "namespace", "labels" of this object alone, "annotations". */}}
+{{- define "quantd.metadata" -}}
+metadata:
+  name: {{ .name | default (printf "%s%s" (include "quantd.fullname" .root) (.suffix | default "")) }}
+  labels:
+    {{- include "quantd.labelsWith" (dict "root" .root "more" (.labels | default dict)) | nindent 4 }}
+  {{- include "quantd.given" (list 2 . "namespace" "annotations") }}
 {{- end }}
 
 {{- define "quantd.serviceAccountName" -}}
@@ -64,14 +78,10 @@ need them. Argument: dict "root" the chart's scope, "more" labels of this object
 {{- if and $v.tls.clientCaKey (not $v.tls.secretName) }}
 {{- fail "tls.clientCaKey is given, tls.secretName is not: clients show certificates in TLS only" }}
 {{- end }}
-{{- if eq (int $v.ports.grpc) (int $v.ports.http) }}
-{{- fail (printf "ports.grpc and ports.http are both %d" (int $v.ports.grpc)) }}
-{{- end }}
+{{- if eq (int $v.ports.grpc) (int $v.ports.http) }}{{ fail (printf "ports.grpc and ports.http are both %d" (int $v.ports.grpc)) }}{{ end }}
 {{- $names := dict }}
 {{- range $v.extraEnv }}
-{{- if hasKey $names .name }}
-{{- fail (printf "extraEnv has %s twice" .name) }}
-{{- end }}
+{{- if hasKey $names .name }}{{ fail (printf "extraEnv has %s twice" .name) }}{{ end }}
 {{- $_ := set $names .name true }}
 {{- end }}
 {{- if and (eq $v.dnsPolicy "None") (not $v.dnsConfig.nameservers) }}
@@ -79,9 +89,7 @@ need them. Argument: dict "root" the chart's scope, "more" labels of this object
 {{- end }}
 {{- $alerts := list }}
 {{- range (.Files.Get "files/alerts.yml" | fromYaml).groups }}
-{{- range .rules }}
-{{- $alerts = append $alerts (default "" .alert) }}
-{{- end }}
+{{- range .rules }}{{ $alerts = append $alerts (default "" .alert) }}{{ end }}
 {{- end }}
 {{- range $v.metrics.prometheusRule.disabledAlerts }}
 {{- if not (has . $alerts) }}
