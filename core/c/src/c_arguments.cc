@@ -41,15 +41,17 @@ absl::Status CheckChoice(int32_t value, int32_t count, absl::string_view field) 
 template <auto kLast, int kMax>
 absl::Status Take(int32_t value, absl::string_view field, decltype(kLast)& to) {
   static_assert(static_cast<int>(kLast) == kMax);
-  to = static_cast<decltype(kLast)>(value);
-  return CheckChoice(value, kMax + 1, field);
+  absl::Status status = CheckChoice(value, kMax + 1, field);
+  if (status.ok()) to = static_cast<decltype(kLast)>(value);
+  return status;
 }
 // The same if the core has no value for 0, which means its first one.
 template <auto kLast, int kMax>
 absl::Status TakeOrFirst(int32_t value, absl::string_view field, decltype(kLast)& to) {
   static_assert(static_cast<int>(kLast) + 1 == kMax);
-  to = static_cast<decltype(kLast)>(value == 0 ? 0 : value - 1);
-  return CheckChoice(value, kMax + 1, field);
+  absl::Status status = CheckChoice(value, kMax + 1, field);
+  if (status.ok()) to = static_cast<decltype(kLast)>(value == 0 ? 0 : value - 1);
+  return status;
 }
 
 // core.h has all types, with the core's numbers.
