@@ -82,7 +82,7 @@ Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
   const bool may_wait =
       static_cast<int64_t>(queue_.size()) < max_waiting_ && waiting_shares_.Within(peer, 1);
   const bool at_once = !may_wait || large_held_ + total <= large_budget_ / 2;
-  if (total > window_ && at_once && Next() == nullptr && Reserve(upload)) {
+  if (total > small() && at_once && Next() == nullptr && Reserve(upload)) {
     upload.holds_ = true;
     return Begun::kReserved;
   }

@@ -4,7 +4,8 @@
 //
 // The bytes that a stream may send unasked (its first window) are let in or refused. For more, a
 // message waits until there is room for all of it, so that started messages can end. Peers take
-// turns. Three rules keep uploads that progress from waiting for uploads that do not:
+// turns. Small messages use the memory for first windows, others use it only if the rest has no
+// room for them. Three rules keep uploads that progress from waiting for uploads that do not:
 // - once half of the memory is taken, a message is given room only after its first window is
 //   used up: a peer that has sent little has asked for nothing;
 // - a window grows with the received bytes (1 MiB, then as much again as has been received);
@@ -79,6 +80,8 @@ class Receiving {
  public:
   // The least that a window grows by: room for a tensor of 1 MiB and its fields at once.
   static constexpr uint64_t kStep = (1 << 20) + (64 << 10);
+  // The most bytes of a small message.
+  static constexpr uint64_t kSmall = 256 << 10;
 
   // `window`: the most that a stream may send unasked. Once `max_waiting` uploads wait for room, a
   // large message is let in only if there is room for all of it. REQUIRES: budget_bytes >= 2 *
@@ -91,6 +94,8 @@ class Receiving {
   // The largest message that can be let in.
   uint64_t largest() const { return large_budget_; }
   uint64_t window() const { return window_; }
+  // The largest message that only needs a place in the memory for first windows.
+  uint64_t small() const { return window_ < kSmall ? window_ : kSmall; }
 
   enum class Begun {
     kRefused,   // there is no room even for its first bytes

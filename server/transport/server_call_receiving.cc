@@ -165,7 +165,8 @@ bool ServerCall::MakeRoom() {
 void ServerCall::AskForMore() {
   if (Allowed() >= static_cast<int64_t>(total_ - received_) + for_padding_) return;
   if (charge_ <= receiving_.window()) {
-    GrantWindow(static_cast<int64_t>(receiving_.window()) + for_padding_);
+    const uint64_t wanted = std::max<uint64_t>(total_ - received_, receiving_.small());
+    GrantWindow(static_cast<int64_t>(wanted) + for_padding_);
     return;
   }
   const Receiving::Room room = receiving_.Extend(*this, received_);
@@ -183,9 +184,10 @@ void ServerCall::AskInTime() {
   if (charge_ <= receiving_.window() || Allowed() < static_cast<int64_t>(step)) AskForMore();
 }
 
-// Grants what a message may send before it has asked for room.
+// Grants what a message may send before it has asked for room: less than the stream's first message
+// could, because the next messages of a stream usually come while this one is computed.
 void ServerCall::GrantFirstWindow() {
-  const auto wanted = static_cast<int64_t>(receiving_.window());
+  const auto wanted = static_cast<int64_t>(receiving_.small());
   if (Allowed() < wanted / 2) GrantWindow(wanted);
 }
 
@@ -212,7 +214,7 @@ void ServerCall::Append(const uint8_t* data, size_t size) {
     MessageComplete();
     return;
   }
-  if (charge_ <= receiving_.window()) return;
+  if (charge_ <= receiving_.small()) return;
   Receiving::Received(*this, received_);
   AskInTime();
 }

@@ -64,6 +64,27 @@ TEST_F(ReceivingTest, ALargeMessageHasItsPlaceAtOnceBelowHalfOfTheMemory) {
   EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 
+// With windows for messages that are not small, these use the memory for first windows last.
+TEST_F(ReceivingTest, SmallMessagesKeepTheMemoryForFirstWindows) {
+  constexpr uint64_t kSmall = Receiving::kSmall;
+  EXPECT_EQ(receiving_.small(), kWindow);
+  Receiving receiving(kBudget, Receiving::kStep, 4);
+  EXPECT_EQ(receiving.small(), kSmall);
+  TestUpload small, first, second, third, refused;
+  EXPECT_EQ(receiving.Begin(small, kSmall, 1, *loop_), Begun::kFirst);
+  EXPECT_EQ(receiving.Begin(first, kSmall + 1, 2, *loop_), Begun::kReserved);
+  EXPECT_EQ(receiving.held_bytes(), kSmall + memory::Pool::Footprint(kSmall + 1));
+  EXPECT_EQ(receiving.Begin(second, kLarge / 2, 3, *loop_), Begun::kFirst) << "sent nothing yet";
+  EXPECT_TRUE(receiving.Extend(second, kSmall).reserved);
+  // Half of the memory is used: a message that its sender can send unasked is let in nevertheless.
+  const uint64_t held = receiving.held_bytes();
+  EXPECT_EQ(receiving.Begin(third, kMiB, 4, *loop_), Begun::kFirst);
+  EXPECT_EQ(receiving.held_bytes(), held + kMiB);
+  EXPECT_EQ(receiving.Begin(refused, kMiB, 5, *loop_), Begun::kRefused);
+  for (TestUpload* upload : {&small, &first, &second, &third}) receiving.Release(*upload);
+  EXPECT_EQ(receiving.held_bytes(), 0U);
+}
+
 // Where no upload may wait, one that fits is admitted, whatever its size, and no other.
 TEST_F(ReceivingTest, WhoMayNotWaitHasItsPlaceAtOnce) {
   Receiving receiving(kBudget, kWindow, 0);

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -135,7 +136,8 @@ void OneScript(uint64_t seed) {
   SCOPED_TRACE("QUANTD_TEST_SEED=" + std::to_string(seed));
   Random random(seed);
   World::Options options;
-  options.window = OneIn(random, 2) ? 64 << 10 : 256 << 10;
+  constexpr std::array<uint64_t, 3> kWindows = {64 << 10, 256 << 10, admission::Receiving::kStep};
+  options.window = kWindows[Below(random, kWindows.size())];
   options.budget = 256 << 20;
   World world(options);
   Client client(world.Connect(), {{4, OneIn(random, 4) ? 1'000U : 65'535U}, {5, 100'000}});

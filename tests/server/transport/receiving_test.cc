@@ -70,6 +70,41 @@ TEST(ReceivingStream, EveryFrameSize) {
   }
 }
 
+// A server with much memory has windows in which a message of 1 MiB needs no second permission.
+TEST(ReceivingStream, LargeWindows) {
+  constexpr size_t kSmall = admission::Receiving::kSmall;
+  constexpr size_t kLarge = admission::Receiving::kStep;
+  World::Options options;
+  options.window = kLarge;
+  World world(options);
+  Client client(world.Connect());
+  client.pads_always = true;
+  int32_t id = 1;
+  for (const size_t size : {kSmall - 5, kSmall, kSmall + 1, size_t{1 << 20}, kLarge - 5, kLarge - 4,
+                            kLarge, kLarge + 1, 2 * kLarge}) {
+    const std::vector<std::string> messages = {Pattern(1, size), Pattern(2, size), "x",
+                                               Pattern(3, size)};
+    for (const int padding : {-1, 255}) {
+      const std::string path = Path("Collect", static_cast<size_t>(id));
+      client.Say(CallHead(id, path));
+      for (const std::string& message : messages) {
+        const bool is_last = &message == &messages.back();
+        ASSERT_TRUE(client.SayFrames(id, Prefixed(message), 16'384, is_last, padding))
+            << "a message of " << size << " bytes padded with " << padding << " stands still";
+      }
+      ASSERT_EQ(client.Status(id), 0) << size << " padded with " << padding;
+      ASSERT_TRUE(world.Over(path).messages == messages) << size << " padded with " << padding;
+      id += 2;
+    }
+    client.Say(CallHead(id, Path("Collect", static_cast<size_t>(id))));
+    ASSERT_TRUE(client.SayFrames(id, Prefixed(messages[0]), 16'384, true));
+    ASSERT_EQ(client.Status(id), 0);
+    EXPECT_EQ(client.stream(id).granted != 0, size + 5 > kLarge) << size;
+    id += 2;
+  }
+  EXPECT_EQ(world.receiving().held_bytes(), 0U);
+}
+
 // After one message, the window has less room than the next message needs.
 TEST(ReceivingStream, MessagesOfNearlyAWindowGoOn) {
   World world;
