@@ -232,6 +232,7 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
   if (blocked_ && anyone_waits && now - moved_at_ > limits.stall)
     return End(ConnectionEnd::kStalled);
   if (!LookAtBacklog(now)) return;
+  LookAtUploads();
   LookAtStreams(now, anyone_waits);
   if (leaving_ == Leaving::kFinal && !http_refusals_.empty()) {
     // Texts that wait for a window would keep the connection open.

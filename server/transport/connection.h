@@ -95,6 +95,10 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
 
   // Called by streams.
   void GrantWindow(ServerCall& stream, int64_t bytes);
+  // Whether a large message of an older stream is being let in: see connection_uploads.cc.
+  bool HasOlderUpload(const ServerCall& stream) const;
+  void LetNextUploadIn();
+  void LookAtUploads();
   void Send(ServerCall& stream);
   // Whether the peer's windows have room for everything that the stream has to send.
   bool HasRoomFor(const ServerCall& stream) const;
@@ -204,6 +208,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   ServerCall* streams_ = nullptr;  // a list; newest first
   size_t stream_count_ = 0;
   size_t waiting_calls_ = 0;
+  bool uploads_wait_ = false;  // a stream may wait for its turn
 
   // The DATA frame that is being received.
   ServerCall* frame_stream_ = nullptr;

@@ -173,6 +173,10 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   void BeginMessage();
   bool MakeRoom();
   void AskForMore();
+  // Whether it has a turn among its connection's uploads, or waits for it.
+  bool WantsWindow() const;
+  bool WaitsItsTurn();
+  void TakeTurn();
   void AskInTime();
   void GrantFirstWindow();
   void GrantWindow(int64_t wanted);
@@ -251,6 +255,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   size_t frame_bytes_ = 0;   // of the last DATA frame: the next one is likely as large
   bool remote_end_ = false;
   bool waits_for_room_ = false;
+  bool waits_its_turn_ = false;
   loop::Clock::time_point waits_since_;
   Message* read_into_ = nullptr;
   loop::Event* read_ = nullptr;

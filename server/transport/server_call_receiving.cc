@@ -96,6 +96,7 @@ void ServerCall::BeginMessage() {
   total_ = static_cast<size_t>(prefix_[1]) << 24 | prefix_[2] << 16 | prefix_[3] << 8 | prefix_[4];
   received_ = 0;
   message_began_at_ = loop_.now();
+  waits_its_turn_ = false;
   const bool compressed = prefix_[0] != 0;
   if (prefix_[0] > 1 || (compressed && head_.encoding() == Encoding::kIdentity)) {
     Interrupt(absl::InternalError(absl::StrCat("the message's flag for compression is ", prefix_[0],
@@ -169,6 +170,7 @@ void ServerCall::AskForMore() {
     GrantWindow(static_cast<int64_t>(wanted) + for_padding_);
     return;
   }
+  if (WaitsItsTurn()) return;
   const Receiving::Room room = receiving_.Extend(*this, received_);
   if (room.reserved && !MakeRoom()) return;
   if (!room.reserved && !waits_for_room_) waits_since_ = Clock::now();
@@ -176,6 +178,7 @@ void ServerCall::AskForMore() {
   // A client that also pads its last frame must be able to send it.
   const uint64_t granted = std::min<uint64_t>(room.granted, total_);
   GrantWindow(static_cast<int64_t>(granted - received_) + (room.reserved ? for_padding_ : 0));
+  if (!WantsWindow()) connection_->LetNextUploadIn();
 }
 
 // Asks for room when half of the window is used.

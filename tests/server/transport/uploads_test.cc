@@ -1,0 +1,96 @@
+// Large messages on one connection: they are let in one after the other, unless one takes long.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "world.h"
+
+namespace quantd::transport {
+namespace {
+
+constexpr size_t kWindow = 64 << 10;
+constexpr size_t kFrame = 16'384;
+
+class Uploads : public testing::Test {
+ protected:
+  // Two calls, of which the server has the first window.
+  void SetUp() override {
+    message_ = Pattern(1, 8 << 20);
+    bytes_ = Prefixed(message_);
+    began_at_ = std::chrono::steady_clock::now();
+    client_.Say(CallHead(1, "/t/Collect/a") + CallHead(3, "/t/Collect/b"));
+    for (const int32_t id : {1, 3}) {
+      ASSERT_TRUE(client_.SayFrames(id, bytes_.substr(0, kWindow), kFrame, false));
+    }
+    ASSERT_TRUE(client_.Heard());
+    EXPECT_GT(client_.stream(1).granted, 0);
+    ExpectWaits(3);
+  }
+  // Unless this test runs so slowly that the server may take the first upload for a slow one.
+  void ExpectWaits(int32_t id) {
+    const bool waits = client_.stream(id).granted == 0;
+    if (std::chrono::steady_clock::now() - began_at_ < std::chrono::milliseconds(200)) {
+      EXPECT_TRUE(waits);
+    }
+  }
+  bool SayRest(int32_t id, size_t from = kWindow) {
+    return client_.SayFrames(id, bytes_.substr(from), kFrame, true) && client_.Status(id) == 0;
+  }
+  // Whether the call has received its message.
+  bool Received(const char* path) {
+    const Seen seen = world_.Over(path);
+    return seen.messages.size() == 1 && seen.messages[0] == message_;
+  }
+
+  std::chrono::steady_clock::time_point began_at_;
+  World world_;
+  Client client_{world_.Connect()};
+  std::string message_;
+  std::string bytes_;
+};
+
+TEST_F(Uploads, TheNextOneComesInOnceTheFirstHasAllItsWindow) {
+  const size_t nearly = bytes_.size() - 1;
+  ASSERT_TRUE(client_.SayFrames(1, bytes_.substr(kWindow, nearly - kWindow), kFrame, false));
+  ASSERT_TRUE(client_.Heard());
+  EXPECT_GT(client_.stream(3).granted, 0);
+  EXPECT_TRUE(SayRest(3));
+  EXPECT_TRUE(SayRest(1, nearly));
+  EXPECT_TRUE(Received("/t/Collect/a"));
+  EXPECT_TRUE(Received("/t/Collect/b"));
+}
+
+TEST_F(Uploads, ASlowOneIsWaitedForOnlyBriefly) {
+  ASSERT_TRUE(client_.Until([&] { return client_.stream(3).granted > 0; }));
+  EXPECT_TRUE(SayRest(3));
+  // It stands still, so no other one waits for it.
+  client_.Say(CallHead(5, "/t/Collect/c"));
+  ASSERT_TRUE(client_.SayFrames(5, bytes_.substr(0, kWindow), kFrame, false));
+  ASSERT_TRUE(client_.Heard());
+  EXPECT_GT(client_.stream(5).granted, 0);
+  EXPECT_TRUE(SayRest(5));
+  EXPECT_TRUE(SayRest(1));
+  EXPECT_TRUE(Received("/t/Collect/a"));
+  EXPECT_TRUE(Received("/t/Collect/b"));
+  EXPECT_TRUE(Received("/t/Collect/c"));
+}
+
+TEST_F(Uploads, OneThatEndsMakesNobodyWait) {
+  client_.Say(Rst(1));
+  ASSERT_TRUE(client_.Heard());
+  EXPECT_GT(client_.stream(3).granted, 0);
+  EXPECT_TRUE(SayRest(3));
+  EXPECT_TRUE(Received("/t/Collect/b"));
+}
+
+TEST_F(Uploads, SmallMessagesDoNotWait) {
+  client_.Say(CallHead(5, "/t/Collect/c") + Data(5, Prefixed("small"), true));
+  EXPECT_EQ(client_.Status(5), 0);
+  ExpectWaits(3);
+  EXPECT_TRUE(SayRest(1));
+  EXPECT_TRUE(SayRest(3));
+}
+
+}  // namespace
+}  // namespace quantd::transport
