@@ -223,13 +223,6 @@ absl::Status Connection::FindPlace(ServerCall& stream, bool watches) {
 
 // ---- Output
 
-void Connection::GrantWindow(ServerCall& stream, int64_t bytes) {
-  nghttp2_submit_window_update(session_, NGHTTP2_FLAG_NONE, stream.id_,
-                               static_cast<int32_t>(bytes));
-  has_grants_ = true;
-  WantFlush();
-}
-
 // A reset also expresses a status: gRPC clients read CANCEL as CANCELLED, which would be final, and
 // REFUSED_STREAM as UNAVAILABLE, for calls that may be repeated elsewhere. All of ours may.
 void Connection::Reset(ServerCall& stream) {

@@ -35,6 +35,13 @@ void ServerCall::TakeTurn() {
   if (incoming_ == Incoming::kBody && !interrupted()) AskForMore();
 }
 
+void Connection::GrantWindow(ServerCall& stream, int64_t bytes) {
+  nghttp2_submit_window_update(session_, NGHTTP2_FLAG_NONE, stream.id_,
+                               static_cast<int32_t>(bytes));
+  has_grants_ = true;
+  WantFlush();
+}
+
 bool Connection::HasOlderUpload(const ServerCall& stream) const {
   for (const ServerCall* other = stream.next_; other != nullptr; other = other->next_) {
     if (other->WantsWindow()) return true;
