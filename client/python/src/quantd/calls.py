@@ -4,7 +4,7 @@ Client performs the steps on its thread (`Client._drive`), AsyncClient in its lo
 into the generator; any other exception ends both.
 """
 
-from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional, TypeVar, Union
+from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union
 
 from . import parameters, split
 from .calibrate_call import Calibration
@@ -48,7 +48,9 @@ class Together(NamedTuple):
 
 
 class Think(NamedTuple):
-    """Does nothing; but the next step may read a whole tensor, which must not run on the thread of a loop."""
+    """Work that may read a whole tensor, which must not run on the thread of a loop; its outcome is what it returns."""
+
+    work: Callable[[], Any]
 
 
 Step = Union[Send, Feed, Wait, Together, Think]
@@ -69,10 +71,10 @@ class Caller:
         return Deadline(self._timeout if timeout is None else timeout)
 
 
-def parsed(parse: Callable[[bytes], _T], data: bytes) -> _T:
-    """parse(data); any exception other than QuantdError is the fault of the server, which sent the data."""
+def parsed(parse: Callable[..., _T], *received: Any) -> _T:
+    """parse(*received); any exception other than QuantdError is the fault of the server, which sent the data."""
     try:
-        return parse(data)
+        return parse(*received)
     except QuantdError:
         raise
     except Exception as error:  # of numpy, protobuf or ours: anything that bad data can cause
@@ -121,7 +123,7 @@ def run(caller: Caller, request: Request, timeout: Optional[float]) -> Steps[Res
     except QuantdError as error:
         failure = error
     else:
-        return parsed(lambda data: request.decode(data, caller), answer)
+        return parsed(request.decode, answer, caller)
     if parameters.may_help(request, failure):
         return (yield from give(caller, request, data, deadline))
     if not isinstance(failure, ResourceExhaustedError):
@@ -146,7 +148,7 @@ def give(caller: Caller, request: Request, data: bytes, deadline: Deadline) -> S
                 raise
             failure = error
         else:
-            return parsed(lambda data: request.decode(data, caller), answer)
+            return parsed(request.decode, answer, caller)
     assert failure is not None
     raise failure
 
@@ -205,12 +207,15 @@ def _in_pieces(caller: Caller, request: Request, known: split.Limits, deadline: 
 
 
 def _run(caller: Caller, batches: split.Batches, deadline: Deadline) -> Steps[Result]:
-    while True:
-        yield Think()
+    def advance() -> Tuple[Optional[Iterator[split.Piece]], Any]:
         try:
-            batch = next(batches)
+            return next(batches), None
         except StopIteration as done:
-            result: Result = done.value
+            return None, done.value
+
+    while True:
+        batch, result = yield Think(advance)
+        if batch is None:
             return result
         yield Together(_piece(caller, piece, deadline) for piece in batch)
 
