@@ -57,7 +57,7 @@ class Calibration:
             yield wire.field(_X, x._message().SerializeToString())
             return
         for part in split.values(x, self._axis, limits):
-            yield wire.join(wire.parts([wire.Field(_X, part)], b""))
+            yield wire.join(wire.tensor(_X, part))
 
     def decode(self, data: bytes) -> calibration.Calibrated:
         """The result from a received answer; raises ValueError or protobuf's DecodeError if it is not an answer to this call."""

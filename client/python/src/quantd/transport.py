@@ -75,7 +75,7 @@ class Transport:
 
     def check_process(self, what: str = "client") -> None:
         """Raises unless this is the process that made the client."""
-        if not self.is_here:
+        if os.getpid() != self._process:
             raise self.of_another_process(what)
 
     def of_another_process(self, what: str) -> RuntimeError:

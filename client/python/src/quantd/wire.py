@@ -60,13 +60,6 @@ def field(number: int, message: bytes) -> bytes:
     return _tag(number) + varint(len(message)) + message
 
 
-class Field(NamedTuple):
-    """A tensor to be sent as the field with that number."""
-
-    number: int
-    array: Array
-
-
 @functools.lru_cache(maxsize=256)  # most programs have few shapes, and making the message takes longer than copying 4 KiB
 def _head(number: int, dtype: "np.dtype[Any]", shape: Tuple[int, ...], size: int) -> bytes:
     """The bytes before the `size` bytes of a tensor in the field with that number."""
@@ -75,20 +68,11 @@ def _head(number: int, dtype: "np.dtype[Any]", shape: Tuple[int, ...], size: int
     return _tag(number) + varint(len(header) + size) + header
 
 
-def parts(fields: Sequence[Field], rest: bytes) -> List[Any]:
-    """The buffers of the message, in order: those of the fields and then `rest`, a serialized message without them.
-
-    An array that is not contiguous is included as an array, to be copied by `join`.
-    """
-    out: List[Any] = []
-    for field in fields:
-        array = field.array
-        memory = packed(array) if array.nbytes >= SMALL else packed(array).tobytes()
-        size = memory.nbytes if isinstance(memory, np.ndarray) else len(memory)
-        out.append(_head(field.number, array.dtype, array.shape, size))
-        out.append(memory)
-    out.append(rest)
-    return out
+def tensor(number: int, array: Array) -> Tuple[bytes, Any]:
+    """The buffers of a tensor as the field with that number. A large one is an array, to be copied by `join`."""
+    memory = packed(array)
+    size = memory.nbytes
+    return _head(number, array.dtype, array.shape, size), memory if size >= SMALL else memory.tobytes()
 
 
 def size_of(buffers: Sequence[Any]) -> int:
@@ -97,7 +81,7 @@ def size_of(buffers: Sequence[Any]) -> int:
 
 def join(buffers: Sequence[Any]) -> bytes:
     """One message from its buffers: the only copy of each array."""
-    if not any(isinstance(b, np.ndarray) for b in buffers):
+    if np.ndarray not in map(type, buffers):
         return b"".join(buffers)
     scattered = [b for b in buffers if isinstance(b, np.ndarray) and not b.flags.c_contiguous]
     if not scattered or not _MAKES_BYTES_IN_PLACE:
@@ -220,14 +204,12 @@ def read(message_class: Any, data: bytes, begin: int = 0, end: Optional[int] = N
     Raises ValueError, or DecodeError of protobuf, if it is invalid.
     """
     end = len(data) if end is None else end
-    if end == len(data) <= SMALL and not begin:
-        return Answer(message_class.FromString(data), {})
     if end - begin > SMALL:
         try:
             return _read_in_place(message_class, data, begin, end)
         except (_Unusual, IndexError):
             pass
-    return Answer(message_class.FromString(data[begin:end] if end - begin != len(data) else data), {})
+    return Answer(message_class.FromString(data[begin:end]), {})
 
 
 def _read_in_place(message_class: Any, data: bytes, begin: int, end: int) -> Answer:
