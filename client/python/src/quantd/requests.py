@@ -93,42 +93,43 @@ class Request:
 
     def result(self, answer: wire.Answer, engine: Any) -> "results.Result":
         """The result from a parsed answer."""
-        x, y = self.operands["x"], answer.array("y") if self.out is None else self._shared_y(answer)
+        message, x = answer[0], self.operands["x"]
+        y = wire.array(answer, "y") if self.out is None else self._shared_y(answer)
         if y is None:
             raise ValueError("y is missing")
-        parameters = self._used(answer) if self.reference else None
+        parameters = self._used(message.parameters) if self.reference else None
         if self.operation == "quantize_embeddings":
             wanted = embeddings.output_shape(tuple(x.shape), self.message.dimensions, self.message.recipe)
             if parameters is not None:  # they may define the last dimension
                 wanted = (*wanted[:-1], *y.shape[-1:])
             if y.shape != wanted:
                 raise ValueError(f"y has shape {list(y.shape)}, not {list(wanted)}")
-            return results.QuantizedEmbeddings(y, results.error_of(answer.message), parameters)
+            return results.QuantizedEmbeddings(y, results.error_of(message), parameters)
         if y.shape != x.shape:
             raise ValueError(f"y has shape {list(y.shape)}, x has {list(x.shape)}")
         if self.operation == "dequantize":
             return results.Dequantized(y, parameters)
-        error, kind, granularity = results.error_of(answer.message), type_of(x), self.granularity
+        error, kind, granularity = results.error_of(message), type_of(x), self.granularity
         if self.operation == "quantize":
             scale, zero_point = kept(self.operands.get("scale")), kept(self.operands.get("zero_point"))
             return results.quantized(results.Quantized, y, scale, zero_point, None, error, granularity, kind, engine, parameters)
-        scale = answer.array("y_scale")
+        scale = wire.array(answer, "y_scale")
         if scale is None:
             raise ValueError("y_scale is missing")
-        zero_point, tensor_scale = answer.array("y_zero_point"), answer.array("y_tensor_scale")
+        zero_point, tensor_scale = wire.array(answer, "y_zero_point"), wire.array(answer, "y_tensor_scale")
         return results.quantized(results.DynamicQuantized, y, scale, zero_point, tensor_scale, error, granularity, kind, engine)
 
-    def _used(self, answer: wire.Answer) -> str:
+    def _used(self, used: str) -> str:
         """The reference in an answer."""
-        asked, used = self.reference, answer.message.parameters
+        asked = self.reference
         if not used.startswith(asked if "@" in asked else f"{asked}@"):
             raise ValueError(f"it was made with the parameters {used!r}, not {asked!r}")
         return used
 
     def _shared_y(self, answer: wire.Answer) -> Optional[Array]:
         """y of an answer: if it is in shared memory, a view of that; for types narrower than a byte a copy."""
-        y = answer.message.y
-        return self.out._view(DataType(y.data_type), y.shape) if y.HasField("shared_memory") else answer.array("y")
+        y = answer[0].y
+        return self.out._view(DataType(y.data_type), y.shape) if y.HasField("shared_memory") else wire.array(answer, "y")
 
 
 def data_of_item(data: bytes, request: Request) -> bytes:

@@ -183,19 +183,16 @@ def take(data: bytes, begin: int, end: int, kind: DataType, shape: Sequence[int]
     return memory[begin - odd : end - odd].view(kind.dtype).reshape(tuple(shape))
 
 
-class Answer(NamedTuple):
-    """A message without its tensors, and these by the numbers of their fields. Tensors that are not in raw_data are in the message."""
+# A message without its large tensors, and these by the names of their fields.
+Answer = Tuple[Any, Dict[str, Array]]
 
-    message: Any
-    arrays: Dict[int, Array]
 
-    def array(self, field: str) -> Optional[Array]:
-        """The tensor of that field; None if there is none."""
-        if self.arrays:
-            number = self.message.DESCRIPTOR.fields_by_name[field].number
-            if number in self.arrays:
-                return self.arrays[number]
-        return from_message(getattr(self.message, field)) if self.message.HasField(field) else None
+def array(answer: Answer, field: str) -> Optional[Array]:
+    """The tensor of that field; None if there is none."""
+    message, arrays = answer
+    if field in arrays:
+        return arrays[field]
+    return from_message(getattr(message, field)) if message.HasField(field) else None
 
 
 def read(message_class: Any, data: bytes, begin: int = 0, end: Optional[int] = None) -> Answer:
@@ -209,12 +206,12 @@ def read(message_class: Any, data: bytes, begin: int = 0, end: Optional[int] = N
             return _read_in_place(message_class, data, begin, end)
         except (_Unusual, IndexError):
             pass
-    return Answer(message_class.FromString(data[begin:end]), {})
+    return message_class.FromString(data[begin:end]), {}
 
 
 def _read_in_place(message_class: Any, data: bytes, begin: int, end: int) -> Answer:
     tensors = {
-        f.number for f in message_class.DESCRIPTOR.fields if f.message_type is not None and f.message_type.name == "Tensor"
+        f.number: f.name for f in message_class.DESCRIPTOR.fields if f.message_type is not None and f.message_type.name == "Tensor"
     }
     rest, arrays, spans = [], {}, []
     seen = set()
@@ -228,8 +225,8 @@ def _read_in_place(message_class: Any, data: bytes, begin: int, end: int) -> Ans
             rest.append(data[start:stop])
     message = message_class.FromString(b"".join(rest))
     for number, payload, stop in spans:  # everything else has been read: the memory may be moved
-        arrays[number] = _tensor(data, payload, stop)
-    return Answer(message, arrays)
+        arrays[tensors[number]] = _tensor(data, payload, stop)
+    return message, arrays
 
 
 def read_item(data: bytes) -> Tuple[int, Optional[str], Any]:
@@ -242,7 +239,7 @@ def read_item(data: bytes) -> Tuple[int, Optional[str], Any]:
     answer = messages.StreamResponse.FromString(data)
     kind = answer.WhichOneof("response")
     value = getattr(answer, kind) if kind else None
-    return answer.id, kind, value if kind in (None, "error") else Answer(value, {})
+    return answer.id, kind, value if kind in (None, "error") else (value, {})
 
 
 def _read_item_in_place(data: bytes) -> Tuple[int, Optional[str], Any]:
