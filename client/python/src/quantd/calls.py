@@ -4,6 +4,8 @@ Client performs the steps on its thread (`Client._drive`), AsyncClient in its lo
 into the generator; any other exception ends both.
 """
 
+import math
+from dataclasses import dataclass
 from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union
 
 from . import parameters, split
@@ -17,9 +19,11 @@ from .retry import Attempts, Deadline
 from .transport import Transport, server_info
 
 _T = TypeVar("_T")
+_NEVER = Deadline(None)
 
 
-class Send(NamedTuple):
+@dataclass  # its __init__ is quicker than that of a NamedTuple
+class Send:
     """One attempt of a method; its outcome is the answer's bytes."""
 
     method: str
@@ -68,7 +72,8 @@ class Caller:
         raise NotImplementedError
 
     def _deadline(self, timeout: Optional[float]) -> Deadline:
-        return Deadline(self._timeout if timeout is None else timeout)
+        seconds = self._timeout if timeout is None else timeout
+        return _NEVER if seconds is None else Deadline(seconds)
 
 
 def parsed(parse: Callable[..., _T], *received: Any) -> _T:
@@ -103,7 +108,7 @@ def run(caller: Caller, request: Request, timeout: Optional[float]) -> Steps[Res
     """The result of a request."""
     deadline = caller._deadline(timeout)
     failure: Optional[QuantdError] = None
-    if split.may_be_large(request):
+    if math.prod(request.operands["x"].shape) > split.FEW_ELEMENTS:
         known = yield from limits(caller, deadline)
         try:
             result = yield from _in_pieces(caller, request, known, deadline)

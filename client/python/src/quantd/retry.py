@@ -43,7 +43,7 @@ class Deadline:
     """The deadline of a call with its retries and pieces; seconds=None: no deadline."""
 
     def __init__(self, seconds: Optional[float]):
-        seconds = None if seconds is None else choices.seconds(seconds)
+        seconds = choices.seconds(seconds)
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def left(self) -> Optional[float]:

@@ -81,8 +81,10 @@ def size_of(buffers: Sequence[Any]) -> int:
 
 def join(buffers: Sequence[Any]) -> bytes:
     """One message from its buffers: the only copy of each array."""
-    if np.ndarray not in map(type, buffers):
+    try:
         return b"".join(buffers)
+    except TypeError:
+        pass  # for an array that is not contiguous
     scattered = [b for b in buffers if isinstance(b, np.ndarray) and not b.flags.c_contiguous]
     if not scattered or not _MAKES_BYTES_IN_PLACE:
         return b"".join([np.ascontiguousarray(b).reshape(-1).view(np.uint8) if isinstance(b, np.ndarray) else b for b in buffers])
