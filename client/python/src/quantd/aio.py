@@ -97,7 +97,7 @@ class AsyncClient(
             outcome = None
 
     def _begin(self, step: calls.Step) -> Awaitable[Any]:
-        """The outcome of a step. This is no coroutine, because each one between a task and its call takes time whenever the task wakes up."""
+        """The outcome of a step. Not a coroutine: each one between a task and its call takes time whenever the task wakes up."""
         if isinstance(step, calls.Send):
             return self._method(step.method)(step.data, timeout=step.timeout)
         if isinstance(step, calls.Feed):

@@ -94,7 +94,7 @@ class Request:
     def result(self, answer: wire.Answer, engine: Any) -> "results.Result":
         """The result from a parsed answer."""
         message, x = answer[0], self.operands["x"]
-        y = wire.array(answer, "y") if self.out is None else self._shared_y(answer)
+        y = wire.array(answer, "y") if self.out is None else _y_in(self.out, answer)
         if y is None:
             raise ValueError("y is missing")
         parameters = self._used(message.parameters) if self.reference else None
@@ -126,10 +126,11 @@ class Request:
             raise ValueError(f"it was made with the parameters {used!r}, not {asked!r}")
         return used
 
-    def _shared_y(self, answer: wire.Answer) -> Optional[Array]:
-        """y of an answer: if it is in shared memory, a view of that; for types narrower than a byte a copy."""
-        y = answer[0].y
-        return self.out._view(DataType(y.data_type), y.shape) if y.HasField("shared_memory") else wire.array(answer, "y")
+
+def _y_in(out: SharedTensor, answer: wire.Answer) -> Optional[Array]:
+    """y of an answer: if it is in shared memory, a view of that; for types narrower than a byte a copy."""
+    y = answer[0].y
+    return out._view(DataType(y.data_type), y.shape) if y.HasField("shared_memory") else wire.array(answer, "y")
 
 
 def data_of_item(data: bytes, request: Request) -> bytes:
@@ -189,9 +190,12 @@ def make(
         if value is not None and value is not _UNSAID.get(name):
             fields[name] = _field(name, value)
     operands = {"x": operand(x, "x", DataType.UINT8 if operation == "dequantize" else DataType.FLOAT)}
-    for name, value in (("scale", scale), ("tensor_scale", tensor_scale), ("ranges", ranges)):
-        if value is not None:
-            operands[name] = operand(value, name, DataType.FLOAT)
+    if scale is not None:
+        operands["scale"] = operand(scale, "scale", DataType.FLOAT)
+    if tensor_scale is not None:
+        operands["tensor_scale"] = operand(tensor_scale, "tensor_scale", DataType.FLOAT)
+    if ranges is not None:
+        operands["ranges"] = operand(ranges, "ranges", DataType.FLOAT)
     if zero_point is not None:
         said = fields.get("output_type")
         default = type_of(operands["x"]) if operation == "dequantize" else DataType(said) if said else DataType.UINT8

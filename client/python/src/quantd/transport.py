@@ -29,7 +29,7 @@ PATHS["info"] = f"/{messages.SERVICE}/GetServerInfo"
 PATHS["health"] = "/grpc.health.v1.Health/Check"
 
 
-_process = os.getpid()  # asked for once, and not by every call
+_process = os.getpid()  # asked for here, because every call compares it
 
 
 def _in_child() -> None:

@@ -12,7 +12,7 @@ raw_data is left to the generated parser, which decides what a message means.
 import ctypes
 import functools
 import platform
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
