@@ -1,9 +1,8 @@
 """AsyncClient: Client for asyncio, over grpc.aio. The calls are Client's; only the sending differs."""
 
 import asyncio
-import contextlib
 import traceback
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Awaitable, Dict, Iterator, List
 
 import grpc
 import grpc.aio
@@ -72,57 +71,42 @@ class AsyncClient(
     async def _drive(self, steps: calls.Steps[Any]) -> Any:
         """The result of a call."""
         outcome: Any = None
-
-        def advance() -> Tuple[Optional[calls.Step], Any]:
-            try:
-                return (steps.throw(outcome) if isinstance(outcome, QuantdError) else steps.send(outcome)), None
-            except StopIteration as done:
-                return None, done.value
-
         try:
-            step, result = advance()
-            while step is not None:
-                if isinstance(step, calls.Think):
-                    step, result = await asyncio.get_running_loop().run_in_executor(None, advance)
-                else:
-                    outcome = await self._outcome(step)
-                    step, result = advance()
-                    outcome = None
-            return result
+            while True:
+                try:
+                    step = steps.throw(outcome) if isinstance(outcome, QuantdError) else steps.send(outcome)
+                except StopIteration as done:
+                    return done.value
+                outcome = None
+                try:
+                    outcome = await self._begin(step)
+                except grpc.RpcError as error:
+                    outcome = from_rpc_error(error)
+                except QuantdError as error:
+                    outcome = error
+                except asyncio.CancelledError:
+                    cancelling = getattr(asyncio.current_task(), "cancelling", None)  # since Python 3.11
+                    if not self._closed or (cancelling is not None and cancelling()):
+                        raise
+                    outcome = cancelled()  # close() has cancelled the call, and nobody the task
         except QuantdError as error:
             traceback.clear_frames(error.__traceback__)  # as in Client
             raise
         finally:  # cancelled: a stored exception keeps this frame alive, and all that the steps hold
-            with contextlib.suppress(ValueError):  # for those that an executor is running
-                steps.close()
+            steps.close()
             outcome = None
 
-    async def _outcome(self, step: calls.Step) -> Any:
-        """The outcome of a step, or the error of its call; an error also if close() has cancelled the call and nobody the task."""
-        try:
-            return await self._do(step)
-        except asyncio.CancelledError:
-            cancelling = getattr(asyncio.current_task(), "cancelling", None)  # since Python 3.11
-            if not self._closed or (cancelling is not None and cancelling()):
-                raise
-            return cancelled()
-
-    async def _do(self, step: calls.Step) -> Any:
+    def _begin(self, step: calls.Step) -> Awaitable[Any]:
+        """The outcome of a step. Not a coroutine: each one between a task and its call takes time whenever the task wakes up."""
         if isinstance(step, calls.Send):
-            try:
-                return await self._method(step.method)(step.data, timeout=step.timeout)
-            except grpc.RpcError as error:
-                return from_rpc_error(error)
+            return self._method(step.method)(step.data, timeout=step.timeout)
         if isinstance(step, calls.Feed):
-            return await feed_async.run(self._method("calibrate"), step)
+            return feed_async.run(self._method("calibrate"), step)
         if isinstance(step, calls.Wait):
-            await asyncio.sleep(step.seconds)
-        if isinstance(step, calls.Together):
-            try:
-                await self._together(step.calls)
-            except QuantdError as error:
-                return error
-        return None
+            return asyncio.sleep(step.seconds)
+        if isinstance(step, calls.Think):
+            return asyncio.get_running_loop().run_in_executor(None, step.work)
+        return self._together(step.calls)
 
     async def _together(self, each: Iterator[calls.Steps[None]]) -> None:
         pending: "List[asyncio.Task[None]]" = []

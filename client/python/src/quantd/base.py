@@ -9,7 +9,6 @@ from .calibrate_call import ACalibrated, Calibrates, Calibration
 from .choices import seconds
 from .operations import ADequantized, ADynamicQuantized, AQuantized, AQuantizedEmbeddings, Operations
 from .parameters import AParameterSet, AReferences, Stores
-from .requests import Request
 from .shared import SharesMemory
 from .transport import Transport, health, server_info
 
@@ -23,7 +22,6 @@ class Base(
     Calibrates[ACalibrated],
     Stores[AParameterSet, AReferences],
     SharesMemory,
-    calls.Caller,
     Generic[
         AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings, ACalibrated, AParameterSet, AReferences, AServerInfo, AText,
         AStream,
@@ -69,9 +67,6 @@ class Base(
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.address}>"
-
-    def _run(self, request: Request, timeout: Optional[float]) -> Any:
-        return self._drive(calls.run(self, request, timeout))
 
     def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Any:
         return self._drive(calls.calibrate(self, call, timeout))

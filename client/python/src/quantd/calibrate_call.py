@@ -57,12 +57,12 @@ class Calibration:
             yield wire.field(_X, x._message().SerializeToString())
             return
         for part in split.values(x, self._axis, limits):
-            yield wire.join(wire.parts([wire.Field(_X, part)], b""))
+            yield wire.join(wire.tensor(_X, part))
 
     def decode(self, data: bytes) -> calibration.Calibrated:
         """The result from a received answer; raises ValueError or protobuf's DecodeError if it is not an answer to this call."""
-        answer = wire.read(messages.CalibrateResponse, data)
-        scale, zero_point, found = (answer.array(name) for name in ("scale", "zero_point", "range"))
+        answer = message, _ = wire.read(messages.CalibrateResponse, data)
+        scale, zero_point, found = (wire.array(answer, name) for name in ("scale", "zero_point", "range"))
         if scale is None or found is None:
             raise ValueError(f"{'scale' if scale is None else 'range'} is missing")
         if scale.ndim != (self._axis is not None) or found.shape != (2, *scale.shape):
@@ -75,9 +75,9 @@ class Calibration:
             scale=scale,
             zero_point=zero_point,
             range=found,
-            elements=answer.message.elements,
-            non_finite_elements=answer.message.non_finite_elements,
-            state=answer.message.state if self._return_state else None,
+            elements=message.elements,
+            non_finite_elements=message.non_finite_elements,
+            state=message.state if self._return_state else None,
             method=self._method,
             output_type=self._output_type,
             axis=self._axis,

@@ -4,7 +4,9 @@ Client performs the steps on its thread (`Client._drive`), AsyncClient in its lo
 into the generator; any other exception ends both.
 """
 
-from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional, TypeVar, Union
+import math
+from dataclasses import dataclass
+from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union
 
 from . import parameters, split
 from .calibrate_call import Calibration
@@ -17,9 +19,11 @@ from .retry import Attempts, Deadline
 from .transport import Transport, server_info
 
 _T = TypeVar("_T")
+_NEVER = Deadline(None)
 
 
-class Send(NamedTuple):
+@dataclass  # its __init__ is quicker than that of a NamedTuple
+class Send:
     """One attempt of a method; its outcome is the answer's bytes."""
 
     method: str
@@ -48,7 +52,9 @@ class Together(NamedTuple):
 
 
 class Think(NamedTuple):
-    """Does nothing; but the next step may read a whole tensor, which must not run on the thread of a loop."""
+    """Work that may read a whole tensor, which must not run on the thread of a loop; its outcome is what it returns."""
+
+    work: Callable[[], Any]
 
 
 Step = Union[Send, Feed, Wait, Together, Think]
@@ -66,13 +72,14 @@ class Caller:
         raise NotImplementedError
 
     def _deadline(self, timeout: Optional[float]) -> Deadline:
-        return Deadline(self._timeout if timeout is None else timeout)
+        seconds = self._timeout if timeout is None else timeout
+        return _NEVER if seconds is None else Deadline(seconds)
 
 
-def parsed(parse: Callable[[bytes], _T], data: bytes) -> _T:
-    """parse(data); any exception other than QuantdError is the fault of the server, which sent the data."""
+def parsed(parse: Callable[..., _T], *received: Any) -> _T:
+    """parse(*received); any exception other than QuantdError is the fault of the server, which sent the data."""
     try:
-        return parse(data)
+        return parse(*received)
     except QuantdError:
         raise
     except Exception as error:  # of numpy, protobuf or ours: anything that bad data can cause
@@ -101,7 +108,7 @@ def run(caller: Caller, request: Request, timeout: Optional[float]) -> Steps[Res
     """The result of a request."""
     deadline = caller._deadline(timeout)
     failure: Optional[QuantdError] = None
-    if split.may_be_large(request):
+    if math.prod(request.operands["x"].shape) > split.FEW_ELEMENTS:
         known = yield from limits(caller, deadline)
         try:
             result = yield from _in_pieces(caller, request, known, deadline)
@@ -121,7 +128,7 @@ def run(caller: Caller, request: Request, timeout: Optional[float]) -> Steps[Res
     except QuantdError as error:
         failure = error
     else:
-        return parsed(lambda data: request.decode(data, caller), answer)
+        return parsed(request.decode, answer, caller)
     if parameters.may_help(request, failure):
         return (yield from give(caller, request, data, deadline))
     if not isinstance(failure, ResourceExhaustedError):
@@ -146,7 +153,7 @@ def give(caller: Caller, request: Request, data: bytes, deadline: Deadline) -> S
                 raise
             failure = error
         else:
-            return parsed(lambda data: request.decode(data, caller), answer)
+            return parsed(request.decode, answer, caller)
     assert failure is not None
     raise failure
 
@@ -205,12 +212,15 @@ def _in_pieces(caller: Caller, request: Request, known: split.Limits, deadline: 
 
 
 def _run(caller: Caller, batches: split.Batches, deadline: Deadline) -> Steps[Result]:
-    while True:
-        yield Think()
+    def advance() -> Tuple[Optional[Iterator[split.Piece]], Any]:
         try:
-            batch = next(batches)
+            return next(batches), None
         except StopIteration as done:
-            result: Result = done.value
+            return None, done.value
+
+    while True:
+        batch, result = yield Think(advance)
+        if batch is None:
             return result
         yield Together(_piece(caller, piece, deadline) for piece in batch)
 

@@ -93,7 +93,12 @@ class Client(
                     step = steps.throw(outcome) if isinstance(outcome, QuantdError) else steps.send(outcome)
                 except StopIteration as done:
                     return done.value
-                outcome = self._do(step)
+                try:
+                    outcome = self._do(step)
+                except grpc.RpcError as error:
+                    outcome = from_rpc_error(error)
+                except QuantdError as error:
+                    outcome = error
         except QuantdError as error:
             traceback.clear_frames(error.__traceback__)  # they refer to the error, which refers to them: a cycle that includes the request
             raise
@@ -101,23 +106,16 @@ class Client(
             outcome = None
 
     def _do(self, step: calls.Step) -> Any:
-        """The outcome of a step, or the error of its call."""
+        """The outcome of a step."""
         if isinstance(step, calls.Send):
-            try:
-                return self._method(step.method)(step.data, timeout=step.timeout)
-            except grpc.RpcError as error:
-                return from_rpc_error(error)
+            return self._method(step.method)(step.data, timeout=step.timeout)
         if isinstance(step, calls.Feed):
-            future = feed.start(self._method("calibrate"), step)
-            return _outcome(future)
+            return _outcome(feed.start(self._method("calibrate"), step))
         if isinstance(step, calls.Wait):
-            time.sleep(step.seconds)
-        if isinstance(step, calls.Together):
-            try:
-                self._together(step.calls)
-            except QuantdError as error:
-                return error
-        return None
+            return time.sleep(step.seconds)
+        if isinstance(step, calls.Think):
+            return step.work()
+        return self._together(step.calls)
 
     def _together(self, each: Iterator[calls.Steps[None]]) -> None:
         """Runs several calls at a time: each is sent while others are computed and received."""

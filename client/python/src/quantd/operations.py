@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, Generic, Optional, Sequence, TypeVar, Union
 
-from . import requests
+from . import calls, requests
 from .choices import NonFinite, Symmetry, ZeroPointOrder
 from .embeddings import BitOrder, BitThreshold, Preset, Recipe, SignedBits
 from .parameter_set import Parameters
@@ -17,17 +17,14 @@ ADynamicQuantized = TypeVar("ADynamicQuantized")
 AQuantizedEmbeddings = TypeVar("AQuantizedEmbeddings")
 
 
-class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings]):
-    """Shared by Client and AsyncClient. Subclasses make a result from a request in `_run`."""
-
-    def _run(self, request: requests.Request, timeout: Optional[float]) -> Any:
-        raise NotImplementedError
+class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings]):
+    """Shared by Client and AsyncClient."""
 
     def _call(self, operation: str, arguments: Dict[str, Any]) -> Any:
         """The result of a called method: `arguments` are its own, by name, including `self`."""
         del arguments["self"]
         timeout = arguments.pop("timeout")
-        return self._run(requests.make(operation, **arguments), timeout)
+        return self._drive(calls.run(self, requests.make(operation, **arguments), timeout))
 
     def quantize(
         self,

@@ -22,8 +22,6 @@ _NUMBERS: Dict[str, Dict[str, int]] = {
                 if name in message.DESCRIPTOR.fields_by_name}
     for operation, message in messages.REQUESTS.items()
 }
-# The operations whose scales may be stored. Asking a message whether it has a field takes longer than this.
-_OF_PARAMETERS = frozenset(name for name, message in messages.REQUESTS.items() if "parameters" in message.DESCRIPTOR.fields_by_name)
 _ITEM_NUMBERS: Dict[str, int] = {
     name: messages.StreamRequest.DESCRIPTOR.fields_by_name[name].number for name in messages.REQUESTS}
 
@@ -40,10 +38,10 @@ def type_of(value: Operand) -> DataType:
 class Request:
     """One call: message has everything except the tensors, which are in operands; out is memory for y, or None.
 
-    parameters: the set that the message names, if the caller gave all of it.
+    reference: that of stored parameters, or "". parameters: the set that it names, if the caller gave all of it.
     """
 
-    __slots__ = ("operation", "message", "operands", "out", "granularity", "parameters")
+    __slots__ = ("operation", "message", "operands", "out", "granularity", "reference", "parameters")
 
     def __init__(
         self,
@@ -62,26 +60,21 @@ class Request:
         self.out: Optional[SharedTensor] = out
         self.granularity: Granularity = granularity  # axis, block_size and block_shape of the call
         self.parameters: Optional[ParameterSet] = parameters if isinstance(parameters, ParameterSet) else None
+        self.reference: str = ""
         if parameters is not None:
-            message.parameters = reference_of(parameters)
-
-    @property
-    def reference(self) -> str:
-        """The reference of stored parameters in the request; "" if there is none."""
-        return self.message.parameters if self.operation in _OF_PARAMETERS else ""
+            self.reference = message.parameters = reference_of(parameters)
 
     def _buffers(self) -> List[Any]:
-        fields, rest, numbers = [], [], _NUMBERS[self.operation]
+        buffers, numbers = [], _NUMBERS[self.operation]
         for name, value in self.operands.items():
             if isinstance(value, SharedTensor):
-                tensor = value._message().SerializeToString()
-                rest.append(wire.field(numbers[name], tensor))
+                buffers.append(wire.field(numbers[name], value._message().SerializeToString()))
             else:
-                fields.append(wire.Field(numbers[name], value))
+                buffers += wire.tensor(numbers[name], value)
         if self.out is not None:
             self.message.output.CopyFrom(self.out._reference())
-        rest.append(self.message.SerializeToString())
-        return wire.parts(fields, b"".join(rest))
+        buffers.append(self.message.SerializeToString())
+        return buffers
 
     def encode(self) -> bytes:
         """The serialized message."""
@@ -100,49 +93,44 @@ class Request:
 
     def result(self, answer: wire.Answer, engine: Any) -> "results.Result":
         """The result from a parsed answer."""
-        y = self._y(answer)
-        x, parameters = self.operands["x"], self._used(answer)
+        message, x = answer[0], self.operands["x"]
+        y = wire.array(answer, "y") if self.out is None else _y_in(self.out, answer)
+        if y is None:
+            raise ValueError("y is missing")
+        parameters = self._used(message.parameters) if self.reference else None
         if self.operation == "quantize_embeddings":
             wanted = embeddings.output_shape(tuple(x.shape), self.message.dimensions, self.message.recipe)
             if parameters is not None:  # they may define the last dimension
                 wanted = (*wanted[:-1], *y.shape[-1:])
             if y.shape != wanted:
                 raise ValueError(f"y has shape {list(y.shape)}, not {list(wanted)}")
-            return results.QuantizedEmbeddings(y, results.error_of(answer.message), parameters)
-        if y.shape != tuple(x.shape):
+            return results.QuantizedEmbeddings(y, results.error_of(message), parameters)
+        if y.shape != x.shape:
             raise ValueError(f"y has shape {list(y.shape)}, x has {list(x.shape)}")
         if self.operation == "dequantize":
             return results.Dequantized(y, parameters)
-        error, kind, granularity = results.error_of(answer.message), type_of(x), self.granularity
+        error, kind, granularity = results.error_of(message), type_of(x), self.granularity
         if self.operation == "quantize":
             scale, zero_point = kept(self.operands.get("scale")), kept(self.operands.get("zero_point"))
             return results.quantized(results.Quantized, y, scale, zero_point, None, error, granularity, kind, engine, parameters)
-        scale = answer.array("y_scale")
+        scale = wire.array(answer, "y_scale")
         if scale is None:
             raise ValueError("y_scale is missing")
-        zero_point, tensor_scale = answer.array("y_zero_point"), answer.array("y_tensor_scale")
+        zero_point, tensor_scale = wire.array(answer, "y_zero_point"), wire.array(answer, "y_tensor_scale")
         return results.quantized(results.DynamicQuantized, y, scale, zero_point, tensor_scale, error, granularity, kind, engine)
 
-    def _used(self, answer: wire.Answer) -> Optional[str]:
-        """The reference in an answer, if it must have one."""
+    def _used(self, used: str) -> str:
+        """The reference in an answer."""
         asked = self.reference
-        if not asked:
-            return None
-        used = answer.message.parameters
         if not used.startswith(asked if "@" in asked else f"{asked}@"):
             raise ValueError(f"it was made with the parameters {used!r}, not {asked!r}")
         return used
 
-    def _y(self, answer: wire.Answer) -> Array:
-        """y of an answer: if it is in shared memory, a view of that; for types narrower than a byte a copy."""
-        if self.out is not None:
-            y = answer.message.y
-            if y.HasField("shared_memory"):
-                return self.out._view(DataType(y.data_type), y.shape)
-        found = answer.array("y")
-        if found is None:
-            raise ValueError("y is missing")
-        return found
+
+def _y_in(out: SharedTensor, answer: wire.Answer) -> Optional[Array]:
+    """y of an answer: if it is in shared memory, a view of that; for types narrower than a byte a copy."""
+    y = answer[0].y
+    return out._view(DataType(y.data_type), y.shape) if y.HasField("shared_memory") else wire.array(answer, "y")
 
 
 def data_of_item(data: bytes, request: Request) -> bytes:
@@ -162,7 +150,6 @@ _CHOICES = {
     "zero_point_order": ZERO_POINT_ORDERS, "symmetry": SYMMETRIES, "non_finite": NON_FINITES, "recipe": embeddings.RECIPES,
     "bit_order": embeddings.BIT_ORDERS, "bit_threshold": embeddings.BIT_THRESHOLDS, "signed_bits": embeddings.SIGNED_BITS,
 }  # fmt: skip
-_TENSORS = ("tensor_scale", "ranges")
 _UNSAID = {"saturate": True, "block_size": 0, "dimensions": 0, "report_error": False, "normalize": False}  # as if it were not given
 
 
@@ -183,25 +170,32 @@ def make(
     scale: Any = None,
     zero_point: Any = None,
     *,
+    tensor_scale: Any = None,
+    ranges: Any = None,
     out: Optional[SharedTensor] = None,
     parameters: Optional[Parameters] = None,
     **options: Any,
 ) -> Request:
     """The request of a call; for its arguments see Client's method of that name. None means not given."""
     if operation == "dequantize" and isinstance(x, results.QuantizedResult):
-        given = results.arguments_of(x, {**options, "scale": scale, "zero_point": zero_point, "parameters": parameters})
+        others = {"scale": scale, "zero_point": zero_point, "tensor_scale": tensor_scale, "parameters": parameters}
+        given = results.arguments_of(x, {**options, **others})
         return make(operation, x.y, out=out, **given)
     if scale is None and parameters is None and operation in results.NO_SCALE:
         raise wrong_type("scale", results.NO_SCALE[operation])
     if operation == "quantize_embeddings":
         options.update(embeddings.chosen(options.pop("preset", None), options))
-    fields = {
-        name: _field(name, value) for name, value in options.items()
-        if value is not None and value is not _UNSAID.get(name) and name not in _TENSORS}
+    fields: Dict[str, Any] = {}
+    for name, value in options.items():
+        if value is not None and value is not _UNSAID.get(name):
+            fields[name] = _field(name, value)
     operands = {"x": operand(x, "x", DataType.UINT8 if operation == "dequantize" else DataType.FLOAT)}
-    for name, value in (("scale", scale), ("tensor_scale", options.get("tensor_scale")), ("ranges", options.get("ranges"))):
-        if value is not None:
-            operands[name] = operand(value, name, DataType.FLOAT)
+    if scale is not None:
+        operands["scale"] = operand(scale, "scale", DataType.FLOAT)
+    if tensor_scale is not None:
+        operands["tensor_scale"] = operand(tensor_scale, "tensor_scale", DataType.FLOAT)
+    if ranges is not None:
+        operands["ranges"] = operand(ranges, "ranges", DataType.FLOAT)
     if zero_point is not None:
         said = fields.get("output_type")
         default = type_of(operands["x"]) if operation == "dequantize" else DataType(said) if said else DataType.UINT8

@@ -29,6 +29,17 @@ PATHS["info"] = f"/{messages.SERVICE}/GetServerInfo"
 PATHS["health"] = "/grpc.health.v1.Health/Check"
 
 
+_process = os.getpid()  # asked for here, because every call compares it
+
+
+def _in_child() -> None:
+    global _process
+    _process = os.getpid()
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
 class Transport:
     """The server's address, and how to connect to it; for the arguments see Client."""
 
@@ -71,11 +82,11 @@ class Transport:
     @property
     def is_here(self) -> bool:
         """Whether this is the process that made the client. A channel does not survive a fork: using or closing it would block for ever."""
-        return os.getpid() == self._process
+        return _process == self._process
 
     def check_process(self, what: str = "client") -> None:
         """Raises unless this is the process that made the client."""
-        if not self.is_here:
+        if _process != self._process:
             raise self.of_another_process(what)
 
     def of_another_process(self, what: str) -> RuntimeError:

@@ -361,11 +361,11 @@ def from_message(tensor: Any) -> Array:
     raw, dtype = tensor.raw_data, _AS_ON_THE_WIRE.get(tensor.data_type)
     if raw and dtype is not None:  # most tensors of most calls: a few elements, in one step
         try:
-            array = np.ndarray(tuple(tensor.shape[:]), dtype, bytearray(raw))  # a slice: iterating over it is three times slower
+            array = np.ndarray(tensor.shape[:], dtype, bytearray(raw))  # a slice: iterating over it is three times slower
+            if array.nbytes == len(raw):
+                return array
         except (TypeError, ValueError):
-            array = None
-        if array is not None and array.nbytes == len(raw):
-            return array
+            pass  # the shape does not fit: what follows says how
     kind = DataType(tensor.data_type)
     form = tensor.WhichOneof("contents")
     if form == "float_values":

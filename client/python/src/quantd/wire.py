@@ -12,7 +12,7 @@ raw_data is left to the generated parser, which decides what a message means.
 import ctypes
 import functools
 import platform
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -60,13 +60,6 @@ def field(number: int, message: bytes) -> bytes:
     return _tag(number) + varint(len(message)) + message
 
 
-class Field(NamedTuple):
-    """A tensor to be sent as the field with that number."""
-
-    number: int
-    array: Array
-
-
 @functools.lru_cache(maxsize=256)  # most programs have few shapes, and making the message takes longer than copying 4 KiB
 def _head(number: int, dtype: "np.dtype[Any]", shape: Tuple[int, ...], size: int) -> bytes:
     """The bytes before the `size` bytes of a tensor in the field with that number."""
@@ -75,20 +68,11 @@ def _head(number: int, dtype: "np.dtype[Any]", shape: Tuple[int, ...], size: int
     return _tag(number) + varint(len(header) + size) + header
 
 
-def parts(fields: Sequence[Field], rest: bytes) -> List[Any]:
-    """The buffers of the message, in order: those of the fields and then `rest`, a serialized message without them.
-
-    An array that is not contiguous is included as an array, to be copied by `join`.
-    """
-    out: List[Any] = []
-    for field in fields:
-        array = field.array
-        memory = packed(array) if array.nbytes >= SMALL else packed(array).tobytes()
-        size = memory.nbytes if isinstance(memory, np.ndarray) else len(memory)
-        out.append(_head(field.number, array.dtype, array.shape, size))
-        out.append(memory)
-    out.append(rest)
-    return out
+def tensor(number: int, array: Array) -> Tuple[bytes, Any]:
+    """The buffers of a tensor as the field with that number. A large one is an array, to be copied by `join`."""
+    memory = packed(array)
+    size = memory.nbytes
+    return _head(number, array.dtype, array.shape, size), memory if size >= SMALL else memory.tobytes()
 
 
 def size_of(buffers: Sequence[Any]) -> int:
@@ -97,8 +81,10 @@ def size_of(buffers: Sequence[Any]) -> int:
 
 def join(buffers: Sequence[Any]) -> bytes:
     """One message from its buffers: the only copy of each array."""
-    if not any(isinstance(b, np.ndarray) for b in buffers):
+    try:
         return b"".join(buffers)
+    except TypeError:
+        pass  # for an array that is not contiguous
     scattered = [b for b in buffers if isinstance(b, np.ndarray) and not b.flags.c_contiguous]
     if not scattered or not _MAKES_BYTES_IN_PLACE:
         return b"".join([np.ascontiguousarray(b).reshape(-1).view(np.uint8) if isinstance(b, np.ndarray) else b for b in buffers])
@@ -199,19 +185,16 @@ def take(data: bytes, begin: int, end: int, kind: DataType, shape: Sequence[int]
     return memory[begin - odd : end - odd].view(kind.dtype).reshape(tuple(shape))
 
 
-class Answer(NamedTuple):
-    """A message without its tensors, and these by the numbers of their fields. Tensors that are not in raw_data are in the message."""
+# A message without its large tensors, and these by the names of their fields.
+Answer = Tuple[Any, Dict[str, Array]]
 
-    message: Any
-    arrays: Dict[int, Array]
 
-    def array(self, field: str) -> Optional[Array]:
-        """The tensor of that field; None if there is none."""
-        if self.arrays:
-            number = self.message.DESCRIPTOR.fields_by_name[field].number
-            if number in self.arrays:
-                return self.arrays[number]
-        return from_message(getattr(self.message, field)) if self.message.HasField(field) else None
+def array(answer: Answer, field: str) -> Optional[Array]:
+    """The tensor of that field; None if there is none."""
+    message, arrays = answer
+    if field in arrays:
+        return arrays[field]
+    return from_message(getattr(message, field)) if message.HasField(field) else None
 
 
 def read(message_class: Any, data: bytes, begin: int = 0, end: Optional[int] = None) -> Answer:
@@ -220,19 +203,17 @@ def read(message_class: Any, data: bytes, begin: int = 0, end: Optional[int] = N
     Raises ValueError, or DecodeError of protobuf, if it is invalid.
     """
     end = len(data) if end is None else end
-    if end == len(data) <= SMALL and not begin:
-        return Answer(message_class.FromString(data), {})
     if end - begin > SMALL:
         try:
             return _read_in_place(message_class, data, begin, end)
         except (_Unusual, IndexError):
             pass
-    return Answer(message_class.FromString(data[begin:end] if end - begin != len(data) else data), {})
+    return message_class.FromString(data[begin:end]), {}
 
 
 def _read_in_place(message_class: Any, data: bytes, begin: int, end: int) -> Answer:
     tensors = {
-        f.number for f in message_class.DESCRIPTOR.fields if f.message_type is not None and f.message_type.name == "Tensor"
+        f.number: f.name for f in message_class.DESCRIPTOR.fields if f.message_type is not None and f.message_type.name == "Tensor"
     }
     rest, arrays, spans = [], {}, []
     seen = set()
@@ -246,8 +227,8 @@ def _read_in_place(message_class: Any, data: bytes, begin: int, end: int) -> Ans
             rest.append(data[start:stop])
     message = message_class.FromString(b"".join(rest))
     for number, payload, stop in spans:  # everything else has been read: the memory may be moved
-        arrays[number] = _tensor(data, payload, stop)
-    return Answer(message, arrays)
+        arrays[tensors[number]] = _tensor(data, payload, stop)
+    return message, arrays
 
 
 def read_item(data: bytes) -> Tuple[int, Optional[str], Any]:
@@ -260,7 +241,7 @@ def read_item(data: bytes) -> Tuple[int, Optional[str], Any]:
     answer = messages.StreamResponse.FromString(data)
     kind = answer.WhichOneof("response")
     value = getattr(answer, kind) if kind else None
-    return answer.id, kind, value if kind in (None, "error") else Answer(value, {})
+    return answer.id, kind, value if kind in (None, "error") else (value, {})
 
 
 def _read_item_in_place(data: bytes) -> Tuple[int, Optional[str], Any]:

@@ -28,13 +28,8 @@ from .grid import Box, Grid
 from .limits import LARGE_BYTES, PIECE_BYTES, Limits
 from .piece import Batches
 
-# With fewer elements no request is large enough to ask the server for its limit first.
-_FEW_ELEMENTS = 1 << 14
-
-
-def may_be_large(request: Request) -> bool:
-    """Whether a request must be compared with the server's limits before it is sent."""
-    return math.prod(request.operands["x"].shape) > _FEW_ELEMENTS
+# A request with more elements must be compared with the server's limits before it is sent.
+FEW_ELEMENTS = 1 << 14
 
 
 def surely_fits(request: Request, limits: Limits) -> bool:
