@@ -37,7 +37,8 @@ def _in_child() -> None:
     _process = os.getpid()
 
 
-os.register_at_fork(after_in_child=_in_child)
+if hasattr(os, "register_at_fork"):  # elsewhere there is no fork
+    os.register_at_fork(after_in_child=_in_child)
 
 
 class Transport:
