@@ -243,7 +243,8 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   Incoming incoming_ = Incoming::kPrefix;
   uint8_t prefix_have_ = 0;
   uint8_t prefix_[kPrefixBytes] = {};
-  memory::Buffer buffer_;  // of total_ bytes, or of the first window until there is more room
+  // Of total_ bytes, or of the first window until there is more room and it has its turn.
+  memory::Buffer buffer_;
   size_t total_ = 0;
   uint64_t charge_ = 0;  // bytes reserved: total_, plus what it may inflate to
   size_t received_ = 0;

@@ -131,14 +131,14 @@ void ServerCall::BeginMessage() {
                          "RECEIVING_FULL"));
     return;
   }
-  const size_t room =
-      begun == Receiving::Begun::kReserved ? total_ : std::min<size_t>(total_, receiving_.window());
+  incoming_ = Incoming::kBody;
+  const bool whole = begun == Receiving::Begun::kReserved && !WaitsItsTurn();
+  const size_t room = whole ? total_ : std::min<size_t>(total_, receiving_.window());
   buffer_ = pool_.Allocate(room);
   if (buffer_.data() == nullptr) {
     Interrupt(absl::ResourceExhaustedError(absl::StrCat("the system has no ", room, " bytes")));
     return;
   }
-  incoming_ = Incoming::kBody;
   if (received_ == total_) {
     MessageComplete();
   } else if (begun == Receiving::Begun::kReserved || charge_ <= receiving_.window()) {
