@@ -1,10 +1,10 @@
 // The order of a connection's uploads. Large messages are let in one after the other, the oldest
 // first: if four of 16 MiB arrive together, none is in a cache when it is complete, which takes a
-// quarter of the rate (`quantd_bench table --filter="Quantize tcp 16 MiB x 4"`). For the same reason
-// an upload gets memory for all of it only in its turn; until then it has that for its window, for
-// what a stream may send unasked is let in at any time. An upload that takes long neither waits for
-// others nor makes them wait, because its client may be slow, and the others may be those of other
-// clients behind a proxy.
+// fifth of the rate (`quantd_bench table --filter="Quantize tcp 16 MiB x 4"`). For the same reason
+// an upload gets memory for all of it only in its turn. Until then it has memory for its window,
+// because what a stream may send unasked is let in at any time. An upload that takes long neither
+// waits for others nor makes them wait: its client may be slow, and the others may be those of
+// other clients behind a proxy.
 #include <chrono>
 
 #include "server/transport/connection.h"
