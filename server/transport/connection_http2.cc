@@ -376,7 +376,7 @@ void Connection::OnStreamClosed(int32_t id) {
   if (stream == nullptr) return;
   nghttp2_session_set_stream_user_data(session_, id, nullptr);
   stream->OnClosed();
-  LetNextUploadIn();
+  LetUploadsIn();
 }
 
 void Connection::Forget(ServerCall& stream) {

@@ -31,7 +31,7 @@ ServerCall::ServerCall(Connection& connection, int32_t id)
       peer_(connection.peer().id),
       peer_name_(connection.peer_name()),
       arrived_at_(loop_.now()),
-      window_(static_cast<int64_t>(receiving_.window())) {}
+      window_(static_cast<int64_t>(connection.first_window())) {}
 
 void ServerCall::Begin(int method) {
   method_ = method;

@@ -175,6 +175,8 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   void AskForMore();
   // Whether it has a turn among its connection's uploads, or waits for it.
   bool WantsWindow() const;
+  bool IsOlderThan(const ServerCall& other) const;
+  void NoteMove(size_t size);  // that many more bytes have arrived
   bool WaitsItsTurn();
   void TakeTurn();
   void AskInTime();
@@ -235,7 +237,8 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   Head head_;
   loop::Clock::time_point arrived_at_;
   loop::Clock::time_point message_began_at_;
-  ServerCall* previous_ = nullptr;  // in the connection's list of streams
+  loop::Clock::time_point moved_at_;  // when so many bytes had arrived that it counts as quick
+  ServerCall* previous_ = nullptr;    // in the connection's list of streams
   ServerCall* next_ = nullptr;
 
   // The message that is being received.

@@ -96,6 +96,7 @@ void ServerCall::BeginMessage() {
   total_ = static_cast<size_t>(prefix_[1]) << 24 | prefix_[2] << 16 | prefix_[3] << 8 | prefix_[4];
   received_ = 0;
   message_began_at_ = loop_.now();
+  moved_at_ = message_began_at_;
   waits_its_turn_ = false;
   const bool compressed = prefix_[0] != 0;
   if (prefix_[0] > 1 || (compressed && head_.encoding() == Encoding::kIdentity)) {
@@ -166,11 +167,14 @@ bool ServerCall::MakeRoom() {
 void ServerCall::AskForMore() {
   if (Allowed() >= static_cast<int64_t>(total_ - received_) + for_padding_) return;
   if (charge_ <= receiving_.window()) {
-    const uint64_t wanted = std::max<uint64_t>(total_ - received_, receiving_.small());
-    GrantWindow(static_cast<int64_t>(wanted) + for_padding_);
+    GrantWindow(std::max(static_cast<int64_t>(total_ - received_) + for_padding_,
+                         static_cast<int64_t>(receiving_.small())));
     return;
   }
-  if (WaitsItsTurn()) return;
+  if (WaitsItsTurn()) {
+    if (received_ == 0) GrantFirstWindow();
+    return;
+  }
   const Receiving::Room room = receiving_.Extend(*this, received_);
   if (room.reserved && !MakeRoom()) return;
   if (!room.reserved && !waits_for_room_) waits_since_ = Clock::now();
@@ -178,12 +182,14 @@ void ServerCall::AskForMore() {
   // A client that also pads its last frame must be able to send it.
   const uint64_t granted = std::min<uint64_t>(room.granted, total_);
   GrantWindow(static_cast<int64_t>(granted - received_) + (room.reserved ? for_padding_ : 0));
-  if (!WantsWindow()) connection_->LetNextUploadIn();
+  if (!WantsWindow()) connection_->LetUploadsIn();
 }
 
 // Asks for room when half of the window is used.
 void ServerCall::AskInTime() {
-  const uint64_t step = std::clamp<uint64_t>(received_ / 2, receiving_.window() / 2, 8 << 20);
+  const bool begins = received_ < receiving_.small() / 2;
+  const uint64_t least = (begins ? receiving_.small() : receiving_.window()) / 2;
+  const uint64_t step = std::clamp<uint64_t>(received_ / 2, least, 8 << 20);
   if (charge_ <= receiving_.window() || Allowed() < static_cast<int64_t>(step)) AskForMore();
 }
 
@@ -212,6 +218,7 @@ void ServerCall::Append(const uint8_t* data, size_t size) {
   // The socket was read into its place, or into another part of the same buffer.
   if (place != data) std::memmove(place, data, size);
   received_ += size;
+  NoteMove(size);
   if (watcher_ != nullptr && prefix_[0] == 0) watcher_->OnMore({buffer_.data(), received_}, total_);
   if (received_ == total_) {
     MessageComplete();

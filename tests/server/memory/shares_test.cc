@@ -45,7 +45,7 @@ TEST(SharesTest, OfEachContainer) {
       {256 * kMiB, 77.6, 100.3, 78.0, 64 * kKiB, 64},
       {512 * kMiB, 107.6, 227.5, 176.9, 64 * kKiB, 64},
       {1 * kGiB, 139.6, 497.5, 386.9, 128 * kKiB, 64},
-      {4 * kGiB, 331.6, 2117.5, 1646.9, 512 * kKiB, 64},
+      {4 * kGiB, 331.6, 2117.5, 1646.9, 256 * kKiB, 64},
       {24 * kGiB, 1611.6, 12917.5, 10046.9, kMiB + 64 * kKiB, 64},
   };
   for (const Row& row : rows) {
@@ -145,7 +145,7 @@ TEST(SharesTest, WindowsGrowWithTheMemoryToReceiveIn) {
   for (const auto& [receiving, window] :
        {std::pair(256 * kMiB, 64 * kKiB), std::pair(256 * kMiB + 1, 128 * kKiB),
         std::pair(512 * kMiB, 128 * kKiB), std::pair(512 * kMiB + 1, 256 * kKiB),
-        std::pair(2 * kGiB, 512 * kKiB), std::pair(2 * kGiB + 1, kMiB + 64 * kKiB),
+        std::pair(8 * kGiB, 256 * kKiB), std::pair(8 * kGiB + 1, kMiB + 64 * kKiB),
         std::pair(64 * kGiB, kMiB + 64 * kKiB)}) {
     wanted.receiving = receiving;
     EXPECT_EQ(Divide(kGiB, wanted).window, window) << receiving;
