@@ -80,10 +80,10 @@ constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
   // From 64 KiB, HTTP/2's initial window, to 256 KiB; with much memory 1 MiB, and room for what
   // stands around a tensor of that size. A client that has to wait for more window loses a sixth of
   // its rate then (`quantd_bench table --filter="Quantize tcp 1 MiB x 1"`, with CUBIC). Waiting
-  // uploads keep their windows: with 1 MiB there is room for about a thousand of them.
+  // uploads keep their windows: with 1 MiB there is room for about five hundred of them.
   shares.window = 64 << 10;
   while (shares.window < 256 << 10 && shares.window * 4096 < shares.receiving) shares.window *= 2;
-  if (shares.window == 256 << 10 && shares.receiving > uint64_t{8} << 30) {
+  if (shares.window == 256 << 10 && shares.receiving > uint64_t{4} << 30) {
     shares.window = (1 << 20) + (64 << 10);
   }
   // An eighth is for first windows, but room for at least one.

@@ -145,7 +145,7 @@ TEST(SharesTest, WindowsGrowWithTheMemoryToReceiveIn) {
   for (const auto& [receiving, window] :
        {std::pair(256 * kMiB, 64 * kKiB), std::pair(256 * kMiB + 1, 128 * kKiB),
         std::pair(512 * kMiB, 128 * kKiB), std::pair(512 * kMiB + 1, 256 * kKiB),
-        std::pair(8 * kGiB, 256 * kKiB), std::pair(8 * kGiB + 1, kMiB + 64 * kKiB),
+        std::pair(4 * kGiB, 256 * kKiB), std::pair(4 * kGiB + 1, kMiB + 64 * kKiB),
         std::pair(64 * kGiB, kMiB + 64 * kKiB)}) {
     wanted.receiving = receiving;
     EXPECT_EQ(Divide(kGiB, wanted).window, window) << receiving;
