@@ -237,7 +237,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   Head head_;
   loop::Clock::time_point arrived_at_;
   loop::Clock::time_point message_began_at_;
-  loop::Clock::time_point moved_at_;  // when so many bytes had arrived that it counts as quick
+  loop::Clock::time_point moved_at_;  // when another kMovedBytes of the message were complete
   ServerCall* previous_ = nullptr;    // in the connection's list of streams
   ServerCall* next_ = nullptr;
 
