@@ -193,8 +193,8 @@ void ServerCall::AskInTime() {
   if (charge_ <= receiving_.window() || Allowed() < static_cast<int64_t>(step)) AskForMore();
 }
 
-// Grants what a message may send before it has asked for room: less than the stream's first message
-// could, because the next messages of a stream usually come while this one is computed.
+// Grants what a message may send before it has asked for room. This is less than a stream may send
+// at first: what comes while a message is computed has to be kept and copied.
 void ServerCall::GrantFirstWindow() {
   const auto wanted = static_cast<int64_t>(receiving_.small());
   if (Allowed() < wanted / 2) GrantWindow(wanted);

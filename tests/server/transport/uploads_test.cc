@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
 
 #include "world.h"
 
@@ -76,6 +77,20 @@ TEST_F(Uploads, OneThatStandsStillIsWaitedForOnlyBriefly) {
   EXPECT_TRUE(Received("/t/Collect/a"));
   EXPECT_TRUE(Received("/t/Collect/b"));
   EXPECT_TRUE(Received("/t/Collect/c"));
+}
+
+// Nor for one that sends just enough to seem alive.
+TEST_F(Uploads, ADrippingOneIsWaitedForOnlyBriefly) {
+  size_t sent = kWindow;
+  int drops = 0;
+  for (; client_.stream(3).granted == 0 && drops < 200; ++drops) {
+    ASSERT_TRUE(client_.SayFrames(1, bytes_.substr(sent++, 1), 1, false));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    client_.Pump(std::chrono::milliseconds(0));
+  }
+  EXPECT_LT(drops, 60) << "of 2 ms or more: it was waited for as long as for a quick one";
+  EXPECT_TRUE(SayRest(3));
+  EXPECT_TRUE(SayRest(1, sent));
 }
 
 TEST_F(Uploads, OneThatEndsMakesNobodyWait) {
