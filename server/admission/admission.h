@@ -110,6 +110,8 @@ class Admission {
   uint64_t inflight_bytes() const;
   int64_t queued_requests() const;
 
+  uint64_t memory_budget_bytes() const { return limits_.memory_budget_bytes; }
+
   // Whether a returned permit would let another request start.
   bool anyone_waits() const { return queued_requests() > 0; }
   // Whether half of everything is free and no request waits. A request may then keep its permit for

@@ -11,11 +11,6 @@ namespace {
 // cache.
 constexpr int64_t kStep = 16 << 10;
 
-// x must begin within this number of bytes, or its range is not searched: otherwise a client that
-// puts a million fields before x and sends them in crumbs would have them read again for each
-// crumb.
-constexpr size_t kHead = 4 << 10;
-
 bool IsWatched(const wire::ArrivingTensor& x) {
   return Info(x.data_type).kind == DataTypeKind::kFloat && x.bytes >= kWatchedBytes / 2;
 }
@@ -25,8 +20,8 @@ bool IsWatched(const wire::ArrivingTensor& x) {
 void ArrivingRange::OnMore(absl::Span<const uint8_t> so_far, size_t size) {
   if (size < kWatchedBytes) return;
   if (!searched_) {
-    x_ = wire::FindArrivingX(so_far.first(std::min(so_far.size(), kHead)));
-    searched_ = x_.has_value() || so_far.size() >= kHead;
+    x_ = wire::FindArrivingX(so_far.first(std::min(so_far.size(), kWatchedHead)));
+    searched_ = x_.has_value() || so_far.size() >= kWatchedHead;
   }
   if (!x_.has_value() || !IsWatched(*x_)) return;
   const uint64_t bytes = std::min<uint64_t>(so_far.size() - x_->begin, x_->bytes);

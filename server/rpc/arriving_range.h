@@ -18,6 +18,9 @@ namespace quantd::rpc {
 
 // In a smaller message the kernel finds the range, because its bytes are still in a cache then.
 inline constexpr size_t kWatchedBytes = 2 << 20;
+// x must begin within this number of bytes, or it is not found: otherwise a client that puts a
+// million fields before x and sends them in crumbs would have them read again for each crumb.
+inline constexpr size_t kWatchedHead = 4 << 10;
 
 class ArrivingRange final : public transport::MessageWatcher {
  public:

@@ -22,20 +22,13 @@ constexpr std::chrono::microseconds kWorthACoreShared{50};
 constexpr uint64_t kWidestResponse = 18;
 constexpr uint64_t kErrorBytes = 4 << 10;  // of a response with an error
 
-// A response is made while it is sent if x and y have this many bytes or more and the kernel takes
-// this time or less. Then y is sent while it is still in the cache, and no core is needed.
-constexpr uint64_t kMadeAsSentBytes = 2 << 20;
-constexpr double kFastNanosecondsPerByte = 0.25;
-// The bytes of x and y that are made at once; they fit the second-level cache together.
-constexpr uint64_t kSliceBytes = 256 << 10;
-// The bytes of y in memory at a time: those under way, the part before them and the one after.
-constexpr uint64_t kMostOfY = transport::kMostMadeAhead + 2 * kSliceBytes;
-
 }  // namespace
 
 void RequestRun::Read(wire::Method method, loop::Event& read) {
-  const bool watched = method == wire::Method::kDynamicQuantize;
-  stream_.Read(message_, read, watched ? &arriving_ : nullptr);
+  transport::MessageWatcher* watcher = nullptr;
+  if (method == wire::Method::kQuantize) watcher = &codes_;
+  if (method == wire::Method::kDynamicQuantize) watcher = &range_;
+  stream_.Read(message_, read, watcher);
 }
 
 absl::Status RequestRun::Begin(wire::Method method) {
@@ -43,8 +36,9 @@ absl::Status RequestRun::Begin(wire::Method method) {
   begin_ = method == wire::Method::kStream ? stream_.message_began_at() : stream_.arrived_at();
   rest_ = wire::RestOf(method, message_.bytes(), wire::kFewFields);
   if (!rest_.whole) rest_.parameters = {};  // a later field may replace it
-  if (rest_.parameters.empty() || !has_sets()) return absl::OkStatus();
   return CatchOutOfMemory([this] {
+    codes_.OnWhole(message_.bytes());
+    if (rest_.parameters.empty() || !has_sets()) return absl::OkStatus();
     FoundSet found = backend_.parameters->FindInMemory(rest_.parameters, "parameters");
     if (found.ok()) set_ = *std::move(found);
     return found.status();
@@ -127,7 +121,9 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
     if (!absl::IsResourceExhausted(asked)) return asked;
     compression_.GiveUp();
   }
-  return reservation_.AskForMemory(bytes, 0, admitted);
+  absl::Status asked = reservation_.AskForMemory(bytes, 0, admitted);
+  if (queued()) codes_.Drop();
+  return asked;
 }
 
 // The most memory for compressing the response.
@@ -138,32 +134,9 @@ uint64_t RequestRun::ExpectResponse() {
                            : std::min(kWidestResponse * message_.size, backend_.max_message_bytes));
 }
 
-RangeSoFar RequestRun::KnownRange() const {
-  const auto* const dynamic = std::get_if<DynamicQuantizeParameters>(&request_->parameters);
-  return dynamic == nullptr ? RangeSoFar{} : arriving_.Of(dynamic->x, message_.bytes());
-}
-
-// Not if it can fail after its first bytes are sent, or has values that are known only at the end.
-// And not if others may want the request's memory while a slow reader takes the response.
-bool RequestRun::IsMadeAsSent() const {
-  if (method_ == wire::Method::kStream || !request_.has_value()) return false;
-  if (method_ == wire::Method::kDynamicQuantize) {
-    const TensorView& x = std::get<DynamicQuantizeParameters>(request_->parameters).x;
-    const RangeSoFar known = KnownRange();
-    if (!known.finite || x.bytes.size() > ByteSize(x.data_type, known.elements) + kSliceBytes) {
-      return false;
-    }
-  }
-  return operations::HasElements(*request_) && backend_.admission.has_plenty() &&
-         request_->shared.empty() && !request_->output.has_value() &&
-         request_->output_encoding == wire::Encoding::kRaw && compression_.time().count() == 0 &&
-         cost_.bytes >= kMadeAsSentBytes &&
-         static_cast<double>(estimate_.count()) <=
-             kFastNanosecondsPerByte * static_cast<double>(cost_.bytes);
-}
-
 absl::Status RequestRun::TakeCore(loop::Event& scheduled) {
   made_as_sent_ = IsMadeAsSent();
+  if (!made_as_sent_) codes_.Drop();
   if (made_as_sent_) {
     scheduled.Complete(true);
     return absl::OkStatus();
@@ -185,7 +158,7 @@ absl::Status RequestRun::Execute() {
   });
   if (status.ok()) status = CatchOutOfMemory([this] { return Run(); });
   computing_ = Clock::now() - begin;
-  if (made_as_sent_) computing_ += arriving_.computing();
+  if (made_as_sent_) computing_ += range_.computing() + codes_.computing();
   const int cores = std::max(reservation_.cores(), 1);
   work_ = computing_ * cores;
   backend_.metrics.CountComputing(cores, computing_);
@@ -207,6 +180,7 @@ void RequestRun::EndKernel() {
 }
 
 void RequestRun::DropRequest() {
+  codes_.Drop();
   operation_.reset();
   request_.reset();
   found_.reset();
@@ -269,12 +243,6 @@ absl::Status RequestRun::Plan() {
   return absl::OkStatus();
 }
 
-// The part of its response's memory that is not needed, because y is never complete in memory.
-uint64_t RequestRun::SavedBytes() const {
-  const uint64_t y = operation_->response_layout().y.bytes;
-  return made_as_sent_ && y > kMostOfY ? y - kMostOfY : 0;
-}
-
 const Executor& RequestRun::TakeCores() {
   const auto worth =
       operation_->response_layout().output.has_value() ? kWorthACoreShared : kWorthACore;
@@ -300,40 +268,6 @@ absl::Status RequestRun::Run() {
     return operation_->BeginElements(KnownRange(), backend_.executors.of(1), interrupted, contents);
   }
   return operation_->Execute(TakeCores(), interrupted, contents);
-}
-
-memory::Piece RequestRun::MakeMore() {
-  const Clock::time_point begin = Clock::now();
-  const int64_t all = operation_->elements();
-  const DataType type = operation_->output_type();
-  const int bits = std::max(Info(operation_->input_type()).bits, Info(type).bits);
-  const int64_t slice = static_cast<int64_t>(kSliceBytes) * 8 / bits / operations::kElementsStep *
-                        operations::kElementsStep;
-  const int64_t end = std::min(all, made_elements_ + slice);
-  const size_t y_bytes = ByteSize(type, end) - ByteSize(type, made_elements_);
-  const absl::Span<const uint8_t> behind = end == all ? behind_y_ : absl::Span<uint8_t>();
-  const size_t size = y_bytes + behind.size();
-  memory::Piece part{backend_.pool.Allocate(size), nullptr, size};
-  part.begin = part.buffer.data();
-  const absl::Status status = part.begin == nullptr ? NoMemory() : CatchOutOfMemory([&] {
-    return operation_->ExecuteElements(made_elements_, end, backend_.executors.of(1),
-                                       {part.begin, y_bytes});
-  });
-  if (!status.ok()) {
-    stream_.Interrupt(status);
-    return {};
-  }
-  std::ranges::copy(behind, part.begin + y_bytes);
-  made_elements_ = end;
-  const Clock::duration took = Clock::now() - begin;
-  computing_ += took;
-  work_ += took;
-  backend_.metrics.CountComputing(1, took);
-  if (end == all) {
-    EndKernel();
-    Computed(status);
-  }
-  return part;
 }
 
 void RequestRun::Count() {
@@ -382,15 +316,6 @@ void RequestRun::Compress() {
   const Clock::duration took = Clock::now() - begin;
   backend_.metrics.CountComputing(1, took);
   if (timeline_ != nullptr) timeline_->Add(Phase::kEncode, took);
-}
-
-void RequestRun::Write(loop::Event& written) {
-  if (!made_as_sent_) return stream_.Write(std::move(piece_), written, compression_.done());
-  const size_t size = piece_.size + response_->layout().y.bytes;
-  uint8_t* const y = response_->contents().y.data();
-  behind_y_ = absl::MakeSpan(y, piece_.begin + piece_.size);
-  piece_.size -= behind_y_.size();
-  stream_.WriteAsMade(std::move(piece_), size, *this, written);
 }
 
 memory::Piece RequestRun::EncodeItem(const absl::Status& status) {

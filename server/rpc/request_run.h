@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "server/operations/operation.h"
+#include "server/rpc/arriving_codes.h"
 #include "server/rpc/arriving_range.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/compression.h"
@@ -39,6 +40,7 @@ class RequestRun final : private transport::MessageSource {
   RequestRun(Backend& backend, transport::ServerCall& stream, Timeline* timeline)
       : backend_(backend),
         stream_(stream),
+        codes_(backend, stream),
         timeline_(timeline),
         disk_task_(backend, stream),
         reservation_(backend, stream),
@@ -119,7 +121,8 @@ class RequestRun final : private transport::MessageSource {
   Backend& backend_;
   transport::ServerCall& stream_;
   transport::Message message_;
-  ArrivingRange arriving_;  // for a DynamicQuantize
+  ArrivingRange range_;  // for a DynamicQuantize
+  ArrivingCodes codes_;  // for a Quantize
   Timeline* const timeline_;
   Clock::time_point begin_;  // the arrival of the call or the item
   Clock::duration decoding_{};

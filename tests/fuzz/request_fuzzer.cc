@@ -125,6 +125,29 @@ RangeSoFar RangeOfHalf(const wire::Request& request, const std::vector<uint8_t>&
   return range;
 }
 
+// The codes of a Quantize whose plan is made when half of the message has arrived.
+void RequireSameWhileArriving(const std::vector<uint8_t>& message,
+                              const wire::ResponseContents& wanted) {
+  const wire::BytesView half = wire::BytesView(message).first(message.size() / 2);
+  const auto x = wire::FindArrivingX(half);
+  if (!x.has_value() || !x->is_last || x->end() > message.size()) return;
+  const std::string outline = wire::WithoutElements(
+      half, *x,
+      {reinterpret_cast<const char*>(message.data()) + x->end(), message.size() - x->end()});
+  absl::StatusOr<wire::Request> request = wire::DecodeWithoutElements(*x, outline);
+  if (!request.ok() || !operations::HasElements(*request)) return;
+  wire::TensorOf(*request, wire::TensorField::kX).bytes = {message.data() + x->begin, x->bytes};
+  const absl::StatusOr<operations::Operation> operation = operations::Plan(*request);
+  if (!operation.ok()) return;
+  Require(operation->response_layout().y.bytes == wanted.y.size(),
+          "a request is planned alike before it is complete");
+  std::vector<uint8_t> y(wanted.y.size());
+  Require(
+      operation->ExecuteElements(0, operation->elements(), OneThread(), absl::MakeSpan(y)).ok() &&
+          absl::MakeSpan(y) == wanted.y,
+      "a request gives the same codes before it is complete");
+}
+
 // Makes y of a served request in parts, as large ones are made.
 void RequireSameInParts(const wire::Request& request, const std::vector<uint8_t>& message,
                         const absl::Status& served, const wire::ResponseContents& wanted) {
@@ -166,6 +189,9 @@ absl::Status Serve(const wire::Request& request, const std::vector<uint8_t>& mes
       operation->Execute(OneThread(), [] { return false; }, response.contents());
   if (operations::HasElements(request) && request.shared.empty() && !request.output.has_value()) {
     RequireSameInParts(request, message, status, response.contents());
+    if (id == nullptr && request.method() == wire::Method::kQuantize) {
+      RequireSameWhileArriving(message, response.contents());
+    }
   }
   if (!status.ok()) return status;
   const memory::Piece piece =

@@ -1,0 +1,90 @@
+// A response that is made while it is sent.
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "quantd/shape.h"
+#include "server/operations/operation.h"
+#include "server/rpc/request_run.h"
+
+namespace quantd::rpc {
+namespace {
+
+// The bytes of y in memory at a time: those under way, the part before them and the one after.
+constexpr uint64_t kMostOfY = transport::kMostMadeAhead + 2 * kSliceBytes;
+
+}  // namespace
+
+RangeSoFar RequestRun::KnownRange() const {
+  const auto* const dynamic = std::get_if<DynamicQuantizeParameters>(&request_->parameters);
+  return dynamic == nullptr ? RangeSoFar{} : range_.Of(dynamic->x, message_.bytes());
+}
+
+// Not if it can fail after its first bytes are sent, or has values that are known only at the end.
+// And not if others may want the request's memory while a slow reader takes the response.
+bool RequestRun::IsMadeAsSent() const {
+  if (method_ == wire::Method::kStream || !request_.has_value()) return false;
+  if (method_ == wire::Method::kDynamicQuantize) {
+    const TensorView& x = std::get<DynamicQuantizeParameters>(request_->parameters).x;
+    const RangeSoFar known = KnownRange();
+    if (!known.finite || x.bytes.size() > ByteSize(x.data_type, known.elements) + kSliceBytes) {
+      return false;
+    }
+  }
+  return operations::HasElements(*request_) && backend_.admission.has_plenty() &&
+         request_->shared.empty() && !request_->output.has_value() &&
+         request_->output_encoding == wire::Encoding::kRaw && compression_.time().count() == 0 &&
+         IsFastAndLarge(cost_, estimate_);
+}
+
+// The part of its response's memory that is not needed, because y is never complete in memory.
+uint64_t RequestRun::SavedBytes() const {
+  const uint64_t y = operation_->response_layout().y.bytes;
+  return made_as_sent_ && y > kMostOfY ? y - kMostOfY : 0;
+}
+
+void RequestRun::Write(loop::Event& written) {
+  if (!made_as_sent_) return stream_.Write(std::move(piece_), written, compression_.done());
+  const size_t size = piece_.size + response_->layout().y.bytes;
+  uint8_t* const y = response_->contents().y.data();
+  behind_y_ = absl::MakeSpan(y, piece_.begin + piece_.size);
+  piece_.size -= behind_y_.size();
+  stream_.WriteAsMade(std::move(piece_), size, *this, written);
+}
+
+memory::Piece RequestRun::MakeMore() {
+  const Clock::time_point begin = Clock::now();
+  const int64_t all = operation_->elements();
+  const DataType type = operation_->output_type();
+  int64_t end = std::min(all, made_elements_ + SliceElements(*operation_));
+  if (memory::Piece ready = codes_.Take(made_elements_, end); ready.begin != nullptr) {
+    made_elements_ = end;
+    return ready;
+  }
+  const size_t y_bytes = ByteSize(type, end) - ByteSize(type, made_elements_);
+  const absl::Span<const uint8_t> behind = end == all ? behind_y_ : absl::Span<uint8_t>();
+  const size_t size = y_bytes + behind.size();
+  memory::Piece part{backend_.pool.Allocate(size), nullptr, size};
+  part.begin = part.buffer.data();
+  const absl::Status status = part.begin == nullptr ? NoMemory() : CatchOutOfMemory([&] {
+    return operation_->ExecuteElements(made_elements_, end, backend_.executors.of(1),
+                                       {part.begin, y_bytes});
+  });
+  if (!status.ok()) {
+    stream_.Interrupt(status);
+    return {};
+  }
+  std::ranges::copy(behind, part.begin + y_bytes);
+  made_elements_ = end;
+  const Clock::duration took = Clock::now() - begin;
+  computing_ += took;
+  work_ += took;
+  backend_.metrics.CountComputing(1, took);
+  if (end == all) {
+    EndKernel();
+    Computed(status);
+  }
+  return part;
+}
+
+}  // namespace quantd::rpc
