@@ -163,7 +163,7 @@ void ArrivingCodes::OnWhole(absl::Span<const uint8_t> message) {
   if (!x_.has_value() || !x_->is_last || x_->end() > message.size()) return;
   const absl::string_view end(reinterpret_cast<const char*>(message.data()) + x_->end(),
                               message.size() - x_->end());
-  if (early_ != nullptr && (early_->arriving != message.data() || early_->end != end)) Drop();
+  if (early_ != nullptr && early_->end != end) Drop();
   if (!end.empty()) backend_.request_ends.Learn(stream_.peer(), message.size(), end);
 }
 

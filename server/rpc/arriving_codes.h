@@ -39,7 +39,7 @@ class ArrivingCodes final : public transport::MessageWatcher {
       : backend_(backend), stream_(stream) {}
 
   void OnMore(absl::Span<const uint8_t> so_far, size_t size) override;
-  // The message has arrived, and will not move.
+  // The message has arrived.
   void OnWhole(absl::Span<const uint8_t> message);
   // y[begin, end), which is as much as is together in memory; an empty piece if it was not
   // computed. REQUIRES: `begin` is 0 or the last call's `end`.

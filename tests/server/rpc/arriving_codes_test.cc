@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "quantd/quantize.h"
+#include "server/wire/writer.h"
 #include "testing.h"
 
 namespace quantd::rpc {
@@ -144,6 +145,22 @@ TEST_F(ArrivingCodesTest, NotWhereXComesTwice) {
     EXPECT_FALSE(BeginsEarly(message));
     EXPECT_TRUE(End() == Codes(request)) << i;
   }
+}
+
+// Fields of x behind its elements belong to the request, too.
+TEST_F(ArrivingCodesTest, NotWhereXGoesOn) {
+  const v1::QuantizeRequest request = Request();
+  v1::QuantizeRequest others = request;
+  v1::Tensor shape = request.x(), elements = request.x();
+  others.clear_x();
+  shape.clear_data_type();
+  shape.clear_raw_data();
+  elements.clear_shape();
+  const std::string tensor = elements.SerializeAsString() + shape.SerializeAsString();
+  std::string message = others.SerializeAsString();
+  wire::AppendBytesField(v1::QuantizeRequest::kXFieldNumber, tensor, message);
+  EXPECT_FALSE(BeginsEarly(message));
+  EXPECT_TRUE(End() == Codes(request));
 }
 
 TEST_F(ArrivingCodesTest, AnInvalidRequestFailsAsEver) {
