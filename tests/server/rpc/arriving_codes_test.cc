@@ -214,5 +214,37 @@ TEST_F(ArrivingCodesLowMemoryTest, TakesASmallShareOfTheMemory) {
   EXPECT_TRUE(End() == Codes(four_bits));
 }
 
+// The bytes that all calls have while `others` calls compute and one more, whose first half came
+// before them, has arrived.
+double BytesBeside(int others, const std::string& message) {
+  const TestServer server({"--memory_budget_bytes=20000000"});
+  Gate gate;
+  gate.Close();
+  const auto client = server.Connect();
+  const std::string prefixed = transport::Prefixed(message);
+  const size_t half = prefixed.size() / 2;
+  client->Say(Headers(1, CallFields(Path("Quantize"))));
+  EXPECT_TRUE(client->SayFrames(1, prefixed.substr(0, half), 16'000, false));
+  EXPECT_TRUE(client->Heard());
+  v1::QuantizeRequest other = Request();
+  other.set_report_error(true);
+  for (int i = 0; i < others; ++i) {
+    client->Say(Headers(3 + 2 * i, CallFields(Path("Quantize"))));
+    Send(*client, 3 + 2 * i, other);
+  }
+  EXPECT_TRUE(server.Until("quantd_inflight_requests", others));
+  EXPECT_TRUE(client->SayFrames(1, prefixed.substr(half), 16'000, true));
+  EXPECT_TRUE(client->Heard());
+  EXPECT_TRUE(server.Until("quantd_inflight_requests", 3));
+  return server.Metric("quantd_inflight_bytes");
+}
+
+TEST(ArrivingCodesBesideOthers, NothingIsKeptThatIsNotSent) {
+  const v1::QuantizeRequest request = Request();
+  for (const int others : {2, 3}) {  // with three others, it waits for memory
+    EXPECT_EQ(BytesBeside(others, XLast(request)), BytesBeside(others, XFirst(request))) << others;
+  }
+}
+
 }  // namespace
 }  // namespace quantd::rpc
