@@ -23,8 +23,7 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   Release();
   admission_ = std::exchange(other.admission_, nullptr);
   bytes_ = std::exchange(other.bytes_, 0);
-  held_ = other.held_;
-  small_ = other.small_;
+  kind_ = other.kind_;
   counted_ = std::exchange(other.counted_, false);
   return *this;
 }
@@ -69,7 +68,8 @@ bool Admission::Fits(Lane lane, uint64_t bytes) const {
 bool Admission::LargestWaits() const {
   const auto* first = static_cast<const Waiting*>(queues_[kLarge].First());
   return first != nullptr && first->request_.bytes > large_bytes_ &&
-         first->request_.bytes <= limits_.memory_budget_bytes - held_bytes_ &&
+         first->request_.bytes <=
+             limits_.memory_budget_bytes - bytes_[Permit::kHeld] - bytes_[Permit::kSpare] &&
          requests_[kLarge] == 0 && bytes_[kLarge] == 0;
 }
 
@@ -79,8 +79,7 @@ void Admission::Take(uint64_t bytes, Permit& permit) {
   bytes_[lane] += bytes;
   permit.admission_ = this;
   permit.bytes_ = bytes;
-  permit.held_ = false;
-  permit.small_ = lane == kSmall;
+  permit.kind_ = lane == kSmall ? Permit::kSmall : Permit::kLarge;
   permit.counted_ = true;
 }
 
@@ -93,17 +92,18 @@ absl::Status Admission::Hold(uint64_t bytes, uint64_t spare, Permit& from, Permi
                                                      most, " (half of --memory_budget_bytes)"));
   }
   const uint64_t moved = std::min({spare, from.bytes_, bytes});
-  if (bytes > most - held_bytes_ || bytes - moved > limits_.memory_budget_bytes - all_bytes()) {
+  if (bytes > most - bytes_[Permit::kHeld] ||
+      bytes - moved > limits_.memory_budget_bytes - all_bytes()) {
     ++holds_refused_;
-    return absl::UnavailableError(absl::StrCat("the server is busy: calls hold ", held_bytes_,
-                                               " bytes of memory, and all requests together ",
-                                               all_bytes(), "; there is no room for ", bytes,
-                                               " more; try again later"));
+    return absl::UnavailableError(
+        absl::StrCat("the server is busy: calls hold ", bytes_[Permit::kHeld],
+                     " bytes of memory, and all requests together ", all_bytes(),
+                     "; there is no room for ", bytes, " more; try again later"));
   }
   held.admission_ = this;
-  held.held_ = true;
+  held.kind_ = Permit::kHeld;
   held.bytes_ += bytes;
-  held_bytes_ += bytes;
+  bytes_[Permit::kHeld] += bytes;
   // Even if it is 0 bytes: the largest request may now wait for held memory, and no longer for
   // small ones.
   GiveBack(from, moved, false);
@@ -158,12 +158,11 @@ bool Admission::Cancel(Waiting& waiting) {
 }
 
 void Admission::GiveBack(Permit& permit, uint64_t bytes, bool count) {
-  const Lane lane = permit.small_ ? kSmall : kLarge;
   permit.bytes_ -= bytes;
-  (permit.held_ ? held_bytes_ : bytes_[lane]) -= bytes;
+  bytes_[permit.kind_] -= bytes;
   if (count) {
     permit.counted_ = false;
-    --requests_[lane];
+    --requests_[permit.kind_];
   }
   GrantWaiting();
 }
@@ -194,8 +193,24 @@ uint64_t Admission::inflight_bytes() const {
   return all_bytes();
 }
 
+bool Admission::TakeSpare(uint64_t bytes, Permit& permit) {
+  const uint64_t most = limits_.memory_budget_bytes / 16;
+  const std::lock_guard lock(mutex_);
+  uint64_t& all = bytes_[Permit::kSpare];
+  if (all > most || bytes > most - all || !HasPlenty()) return false;
+  permit.admission_ = this;
+  permit.kind_ = Permit::kSpare;
+  permit.bytes_ = bytes;
+  all += bytes;
+  return true;
+}
+
 bool Admission::has_plenty() const {
   const std::lock_guard lock(mutex_);
+  return HasPlenty();
+}
+
+bool Admission::HasPlenty() const {
   return queues_[kSmall].size() + queues_[kLarge].size() == 0 &&
          all_bytes() <= limits_.memory_budget_bytes / 2 &&
          requests_[kSmall] + requests_[kLarge] <= limits_.max_inflight_requests / 2;

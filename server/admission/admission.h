@@ -25,6 +25,7 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <numeric>
 
 #include "absl/status/statusor.h"
 #include "server/loop/event.h"
@@ -62,8 +63,9 @@ class Permit {
   friend class Admission;
   Admission* admission_ = nullptr;
   uint64_t bytes_ = 0;
-  bool held_ = false;
-  bool small_ = false;
+  // Small and large requests, what calls hold, and what they can do without.
+  enum Kind : uint8_t { kSmall, kLarge, kHeld, kSpare, kEnd };
+  Kind kind_ = kSmall;
   bool counted_ = false;
 };
 
@@ -102,6 +104,10 @@ class Admission {
   // flag): more than half of the budget would be held. UNAVAILABLE: not free now; the client can
   // retry.
   absl::Status Hold(uint64_t bytes, uint64_t spare, Permit& from, Permit& held);
+  // Takes memory for results that may turn out to be useless, if there is plenty, and if all such
+  // memory is at most a sixteenth of the budget. The caller returns it when anyone_waits(), and
+  // before it waits itself.
+  bool TakeSpare(uint64_t bytes, Permit& permit);
   // Removes a request from the queue. Returns false and does nothing if it is not in the queue.
   bool Cancel(Waiting& waiting);
 
@@ -109,8 +115,6 @@ class Admission {
   int64_t inflight_requests() const;
   uint64_t inflight_bytes() const;
   int64_t queued_requests() const;
-
-  uint64_t memory_budget_bytes() const { return limits_.memory_budget_bytes; }
 
   // Whether a returned permit would let another request start.
   bool anyone_waits() const { return queued_requests() > 0; }
@@ -125,7 +129,8 @@ class Admission {
  private:
   friend class Permit;
   enum Lane { kSmall, kLarge };
-  uint64_t all_bytes() const { return bytes_[kSmall] + bytes_[kLarge] + held_bytes_; }
+  uint64_t all_bytes() const { return std::accumulate(bytes_.begin(), bytes_.end(), uint64_t{0}); }
+  bool HasPlenty() const;
   static Lane LaneOf(uint64_t bytes) { return bytes <= kSmallBytes ? kSmall : kLarge; }
   // All of these require that mutex_ is held.
   bool Fits(Lane lane, uint64_t bytes) const;
@@ -139,9 +144,8 @@ class Admission {
   const int64_t large_requests_;
   mutable std::mutex mutex_;
   std::array<loop::FairQueue, 2> queues_;
-  std::array<uint64_t, 2> bytes_{};
+  std::array<uint64_t, Permit::kEnd> bytes_{};  // by kind
   std::array<int64_t, 2> requests_{};
-  uint64_t held_bytes_ = 0;
   uint64_t holds_refused_ = 0;
   loop::Clock::time_point crowded_since_;
   loop::PeerShares queue_shares_;  // of the places in both queues

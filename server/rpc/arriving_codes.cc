@@ -17,9 +17,6 @@ namespace {
 constexpr uint64_t kLargeBytes = 2 << 20;  // of x and y
 constexpr double kFastNanosecondsPerByte = 0.25;
 
-// The part of the memory budget for results that may turn out to be useless.
-constexpr uint64_t kEarlyShare = 16;
-
 // The elements of y that are kept and sent together.
 int64_t PartElements(const operations::Operation& operation) {
   const int64_t slice = SliceElements(operation);
@@ -27,28 +24,16 @@ int64_t PartElements(const operations::Operation& operation) {
   return slice * static_cast<int64_t>(slices);
 }
 
-// A share of the memory for early results.
-class EarlyMemory {
- public:
-  explicit EarlyMemory(Backend& backend) : backend_(backend) {}
-  ~EarlyMemory() { backend_.early_bytes.fetch_sub(bytes_, std::memory_order_relaxed); }
-  EarlyMemory(const EarlyMemory&) = delete;
-  EarlyMemory& operator=(const EarlyMemory&) = delete;
+uint64_t BytesOf(const operations::Operation& operation, int64_t elements) {
+  return memory::Pool::Footprint(ByteSize(operation.output_type(), elements));
+}
 
-  bool Take(uint64_t bytes) {
-    bytes_ = bytes;
-    const uint64_t others = backend_.early_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    const uint64_t most = backend_.admission.memory_budget_bytes() / kEarlyShare;
-    if (others > most || bytes > most - others || !backend_.admission.has_plenty()) return false;
-    admission::Permit none;
-    return backend_.admission.Hold(bytes, 0, none, permit_).ok();
-  }
-
- private:
-  Backend& backend_;
-  uint64_t bytes_ = 0;
-  admission::Permit permit_;
-};
+// The memory of all parts.
+uint64_t AllBytes(const operations::Operation& operation) {
+  const int64_t part = PartElements(operation);
+  return static_cast<uint64_t>(operation.elements() / part) * BytesOf(operation, part) +
+         BytesOf(operation, operation.elements() % part);
+}
 
 }  // namespace
 
@@ -64,10 +49,8 @@ bool IsFastAndLarge(const operations::CostKind& cost, std::chrono::nanoseconds e
 }
 
 struct ArrivingCodes::Early {
-  explicit Early(Backend& backend) : memory(backend) {}
-
-  EarlyMemory memory;  // of y
-  std::string end;     // the assumed bytes behind x
+  admission::Permit permit;  // for the parts
+  std::string end;           // the assumed bytes behind x
   // What is planned: the request without elements, and with those that are arriving.
   std::string message;
   std::optional<wire::Request> request;
@@ -79,7 +62,10 @@ struct ArrivingCodes::Early {
   loop::Clock::duration computing{};
 };
 
-void ArrivingCodes::EarlyDeleter::operator()(Early* early) const { delete early; }
+ArrivingCodes::ArrivingCodes(Backend& backend, transport::ServerCall& stream)
+    : backend_(backend), stream_(stream) {}
+ArrivingCodes::~ArrivingCodes() = default;
+void ArrivingCodes::Drop() { early_.reset(); }
 
 loop::Clock::duration ArrivingCodes::computing() const {
   return early_ == nullptr ? loop::Clock::duration() : early_->computing;
@@ -105,7 +91,7 @@ absl::Status ArrivingCodes::Begin(absl::Span<const uint8_t> so_far, size_t size)
   std::optional<std::string> end = std::string();
   if (end_size != 0) end = backend_.request_ends.Expected(stream_.peer(), size, end_size);
   if (!end.has_value()) return no;
-  early_.reset(new Early(backend_));
+  early_ = std::make_unique<Early>();
   early_->end = *std::move(end);
   early_->message = wire::WithoutElements(so_far, *x_, early_->end);
   absl::StatusOr<wire::Request> request = wire::DecodeWithoutElements(*x_, early_->message);
@@ -115,8 +101,9 @@ absl::Status ArrivingCodes::Begin(absl::Span<const uint8_t> so_far, size_t size)
   absl::Status planned = Plan(so_far);
   if (!planned.ok()) return planned;
   const operations::CostKind cost = operations::KindOf(*early_->request);
-  const bool worthwhile = IsFastAndLarge(cost, backend_.costs.Estimate(cost)) &&
-                          early_->memory.Take(early_->operation->output_bytes());
+  const bool worthwhile =
+      IsFastAndLarge(cost, backend_.costs.Estimate(cost)) &&
+      backend_.admission.TakeSpare(AllBytes(*early_->operation), early_->permit);
   return worthwhile ? absl::OkStatus() : no;
 }
 
@@ -131,7 +118,7 @@ absl::Status ArrivingCodes::Plan(absl::Span<const uint8_t> so_far) {
 }
 
 // Computes the slices whose x has arrived, but never the last one, behind which the response goes
-// on.
+// on. Fails if others wait for the memory.
 absl::Status ArrivingCodes::Compute(absl::Span<const uint8_t> so_far) {
   if (so_far.data() != early_->arriving) {
     if (absl::Status planned = Plan(so_far); !planned.ok()) return planned;
@@ -142,11 +129,15 @@ absl::Status ArrivingCodes::Compute(absl::Span<const uint8_t> so_far) {
   const int64_t slice = SliceElements(operation);
   const uint64_t slice_bytes = ByteSize(operation.output_type(), slice);
   const int64_t part = PartElements(operation);
-  const loop::Clock::time_point begin = loop::Clock::now();
   int64_t& done = early_->elements;
-  for (; done + slice <= arrived && done + slice < operation.elements(); done += slice) {
+  const int64_t end = std::min(arrived, operation.elements() - 1);
+  if (done + slice > end) return absl::OkStatus();
+  if (backend_.admission.anyone_waits()) return absl::UnavailableError("others wait");
+  const loop::Clock::time_point begin = loop::Clock::now();
+  for (; done + slice <= end; done += slice) {
     if (done % part == 0) {
-      early_->parts.push_back(backend_.pool.Allocate(ByteSize(operation.output_type(), part)));
+      const int64_t elements = std::min(part, operation.elements() - done);
+      early_->parts.push_back(backend_.pool.Allocate(ByteSize(operation.output_type(), elements)));
     }
     uint8_t* const y = early_->parts.back().data();
     if (y == nullptr) return NoMemory();
@@ -155,7 +146,9 @@ absl::Status ArrivingCodes::Compute(absl::Span<const uint8_t> so_far) {
         {y + ByteSize(operation.output_type(), done % part), slice_bytes});
     if (!computed.ok()) return computed;
   }
-  early_->computing += loop::Clock::now() - begin;
+  const loop::Clock::duration took = loop::Clock::now() - begin;
+  early_->computing += took;
+  backend_.metrics.CountComputing(1, took);
   return absl::OkStatus();
 }
 
@@ -174,6 +167,9 @@ memory::Piece ArrivingCodes::Take(int64_t begin, int64_t& end) {
   memory::Piece piece{std::move(early_->parts[static_cast<size_t>(begin / part)]), nullptr,
                       ByteSize(early_->operation->output_type(), end - begin)};
   piece.begin = piece.buffer.data();
+  // From now on it is memory of the response.
+  const uint64_t left = early_->permit.bytes();
+  early_->permit.Shrink(left - std::min(left, BytesOf(*early_->operation, part)));
   return piece;
 }
 

@@ -35,18 +35,21 @@ bool IsFastAndLarge(const operations::CostKind& cost, std::chrono::nanoseconds e
 
 class ArrivingCodes final : public transport::MessageWatcher {
  public:
-  ArrivingCodes(Backend& backend, transport::ServerCall& stream)
-      : backend_(backend), stream_(stream) {}
+  ArrivingCodes(Backend& backend, transport::ServerCall& stream);
+  ~ArrivingCodes();
+  ArrivingCodes(const ArrivingCodes&) = delete;
+  ArrivingCodes& operator=(const ArrivingCodes&) = delete;
 
   void OnMore(absl::Span<const uint8_t> so_far, size_t size) override;
+  void OnSlow() override { Drop(); }
   // The message has arrived.
   void OnWhole(absl::Span<const uint8_t> message);
   // y[begin, end), which is as much as is together in memory; an empty piece if it was not
   // computed. REQUIRES: `begin` is 0 or the last call's `end`.
   memory::Piece Take(int64_t begin, int64_t& end);
   // Frees all memory. What was computed is lost.
-  void Drop() { early_.reset(); }
-  // The time that was spent on what can be taken.
+  void Drop();
+  // The time that was spent on what can be taken; metrics have it already.
   loop::Clock::duration computing() const;
 
  private:
@@ -59,10 +62,7 @@ class ArrivingCodes final : public transport::MessageWatcher {
   transport::ServerCall& stream_;
   bool searched_ = false;  // whether x_ is final
   std::optional<wire::ArrivingTensor> x_;
-  struct EarlyDeleter {
-    void operator()(Early* early) const;
-  };
-  std::unique_ptr<Early, EarlyDeleter> early_;
+  std::unique_ptr<Early> early_;
 };
 
 }  // namespace quantd::rpc

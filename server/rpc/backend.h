@@ -42,10 +42,7 @@ struct Backend {
   const transport::Encoding compress_answers = transport::Encoding::kIdentity;
   const uint64_t compress_answers_from = 1024;
   operations::Costs costs = {};
-  // What helps to compute a request before it is complete: how requests end, and the memory of all
-  // early results.
   RequestEnds request_ends = {};
-  std::atomic<uint64_t> early_bytes{0};
   std::atomic<bool> draining{false};  // streams take no more items
   // Traces calls; null: no tracing. Set before the first call.
   trace::Tracer* tracer = nullptr;

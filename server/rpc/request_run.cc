@@ -122,8 +122,10 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
     compression_.GiveUp();
   }
   absl::Status asked = reservation_.AskForMemory(bytes, 0, admitted);
-  if (queued()) codes_.Drop();
-  return asked;
+  if (asked.ok() && !queued()) return asked;
+  // What it has may be what it needs. And no call waits while it has what others wait for.
+  codes_.Drop();
+  return asked.ok() ? asked : reservation_.AskForMemory(bytes, 0, admitted);
 }
 
 // The most memory for compressing the response.
@@ -158,10 +160,11 @@ absl::Status RequestRun::Execute() {
   });
   if (status.ok()) status = CatchOutOfMemory([this] { return Run(); });
   computing_ = Clock::now() - begin;
-  if (made_as_sent_) computing_ += range_.computing() + codes_.computing();
+  if (made_as_sent_) computing_ += range_.computing();
   const int cores = std::max(reservation_.cores(), 1);
-  work_ = computing_ * cores;
   backend_.metrics.CountComputing(cores, computing_);
+  if (made_as_sent_) computing_ += codes_.computing();
+  work_ = computing_ * cores;
   reservation_.GiveSpareCores();
   if (!status.ok()) made_as_sent_ = false;
   if (!made_as_sent_) EndKernel();
@@ -251,8 +254,11 @@ const Executor& RequestRun::TakeCores() {
 
 absl::Status RequestRun::Run() {
   const Clock::time_point now = Clock::now();
-  backend_.metrics.queue_seconds().Observe(now - begin_);
-  NoteQueue(now - begin_);
+  // Computing while x arrives is not waiting.
+  const Clock::duration early =
+      made_as_sent_ ? range_.computing() + codes_.computing() : Clock::duration();
+  backend_.metrics.queue_seconds().Observe(now - begin_ - early);
+  NoteQueue(now - begin_ - early);
   kernel_began_ = now;
   if (timeline_ != nullptr) timeline_->kernel_began = now;
   response_.emplace(operation_->response_layout(), backend_.pool, made_as_sent_);

@@ -84,7 +84,7 @@ class RequestRun final : private transport::MessageSource {
   absl::Status Execute();
   // Sends the response of a call. `written` completes as for ServerCall::Write.
   void Write(loop::Event& written);
-  // Whether its kernel runs until `written` completes.
+  // Whether its kernel may run until `written` completes.
   bool made_as_sent() const { return made_as_sent_; }
   // The response of an item, or its error.
   memory::Piece EncodeItem(const absl::Status& status);

@@ -75,6 +75,9 @@ class MessageWatcher {
   // the next time. Called on the thread that leads the stream's loop. Not called for every byte,
   // and never for compressed messages.
   virtual void OnMore(absl::Span<const uint8_t> so_far, size_t size) = 0;
+  // The message arrives slowly, or others wait for memory: it is time to free what was taken for
+  // it. Called on the same thread.
+  virtual void OnSlow() {}
 
  protected:
   ~MessageWatcher() = default;

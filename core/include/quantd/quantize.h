@@ -29,7 +29,8 @@ absl::Status Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x,
                       const Executor& executor, Interrupted interrupted, absl::Span<uint8_t> y,
                       QuantizationError* error);
 
-// Like Quantize, but only for elements [begin, end), and without an error report. x is complete.
+// Like Quantize, but only for elements [begin, end), and without an error report. `x` is all of x,
+// of which only these elements are read.
 // REQUIRES: begin is a multiple of 64, begin <= end <= plan.elements, y has the size of those
 // elements.
 absl::Status QuantizeElements(const QuantizePlan& plan, absl::Span<const uint8_t> x, int64_t begin,

@@ -181,6 +181,13 @@ TEST_F(ArrivingCodesTest, NothingIsKeptOfACallThatEnds) {
   EXPECT_TRUE(server_.Until("quantd_inflight_bytes", 0));
 }
 
+// Others may want the memory, and a client may never send the rest.
+TEST_F(ArrivingCodesTest, NothingIsKeptForAnUploadThatStandsStill) {
+  EXPECT_TRUE(BeginsEarly(XLast(Request())));
+  EXPECT_TRUE(server_.Until("quantd_inflight_bytes", 0));
+  EXPECT_TRUE(End() == Codes(Request()));
+}
+
 // The second upload of a connection has memory for its beginning until the first one is complete.
 TEST_F(ArrivingCodesTest, WhereTheMessageMoves) {
   const v1::QuantizeRequest request = Request();
@@ -237,6 +244,18 @@ double BytesBeside(int others, const std::string& message) {
   EXPECT_TRUE(client->Heard());
   EXPECT_TRUE(server.Until("quantd_inflight_requests", 3));
   return server.Metric("quantd_inflight_bytes");
+}
+
+// The request needs all of the memory, and nothing may wait.
+TEST(ArrivingCodesOfTheLargest, AreGivenUpForIt) {
+  v1::QuantizeRequest request = Request(v1::DATA_TYPE_INT2);
+  const TestServer server({"--memory_budget_bytes=4600000", "--max_queued_requests=0"});
+  const auto client = server.Connect();
+  for (const int32_t id : {1, 3}) {
+    client->Say(Headers(id, CallFields(Path("Quantize"))));
+    SendBytes(*client, id, XLast(request));
+    EXPECT_EQ(client->Status(id), 0) << client->stream(id).Trailer("grpc-message");
+  }
 }
 
 TEST(ArrivingCodesBesideOthers, NothingIsKeptThatIsNotSent) {
