@@ -53,8 +53,8 @@ class Operation {
   absl::Status BeginElements(const RangeSoFar& known, const Executor& executor,
                              Interrupted interrupted, wire::ResponseContents& contents);
   // Fills only y[begin, end), from the same elements of x: others need not be there yet. REQUIRES:
-  // BeginElements was OK, or it is a Quantize; begin is a multiple of kElementsStep, begin <= end <=
-  // elements(), and y has room for their bytes.
+  // BeginElements was OK, or it is a Quantize; begin is a multiple of kElementsStep, begin <= end
+  // <= elements(), and y has room for their bytes.
   absl::Status ExecuteElements(int64_t begin, int64_t end, const Executor& executor,
                                absl::Span<uint8_t> y) const;
 

@@ -1,7 +1,6 @@
 #include "server/rpc/arriving_codes.h"
 
 #include <algorithm>
-#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>

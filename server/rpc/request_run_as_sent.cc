@@ -10,7 +10,7 @@
 namespace quantd::rpc {
 namespace {
 
-// The bytes of y in memory at a time, except for those that were computed while x arrived: the bytes
+// The bytes of y in memory at a time, except for those that were computed while x arrived: those
 // under way, the part before them and the one after.
 constexpr uint64_t kMostOfY = transport::kMostMadeAhead + 2 * kSliceBytes;
 
