@@ -60,7 +60,8 @@ bool Admission::Fits(Lane lane, uint64_t bytes) const {
   if (lane == kSmall) return !LargestWaits();
   // A request that is larger than the whole part is let in if no other large request is.
   if (requests_[kLarge] == 0 && bytes_[kLarge] == 0) return true;
-  return requests_[kLarge] < large_requests_ && bytes_[kLarge] + bytes <= large_bytes_;
+  return requests_[kLarge] < large_requests_ &&
+         bytes_[kLarge] + bytes_[Permit::kSpare] + bytes <= large_bytes_;
 }
 
 // Whether a request that needs more than the part of large ones waits only for small ones to end.
@@ -94,7 +95,10 @@ absl::Status Admission::Hold(uint64_t bytes, uint64_t spare, Permit& from, Permi
   const uint64_t moved = std::min({spare, from.bytes_, bytes});
   if (bytes > most - bytes_[Permit::kHeld] ||
       bytes - moved > limits_.memory_budget_bytes - all_bytes()) {
-    ++holds_refused_;
+    const bool for_spare =
+        bytes <= most - bytes_[Permit::kHeld] &&
+        bytes - moved <= limits_.memory_budget_bytes - all_bytes() + bytes_[Permit::kSpare];
+    holds_refused_ += for_spare ? 0 : 1;
     return absl::UnavailableError(
         absl::StrCat("the server is busy: calls hold ", bytes_[Permit::kHeld],
                      " bytes of memory, and all requests together ", all_bytes(),

@@ -105,8 +105,8 @@ class Admission {
   // retry.
   absl::Status Hold(uint64_t bytes, uint64_t spare, Permit& from, Permit& held);
   // Takes memory for results that may turn out to be useless, if there is plenty, and if all such
-  // memory is at most a sixteenth of the budget. The caller returns it when anyone_waits(), and
-  // before it waits itself.
+  // memory is at most a sixteenth of the budget. The caller returns it within half a second when
+  // anyone_waits(), and before it waits itself. REQUIRES: `permit` is empty.
   bool TakeSpare(uint64_t bytes, Permit& permit);
   // Removes a request from the queue. Returns false and does nothing if it is not in the queue.
   bool Cancel(Waiting& waiting);
@@ -121,7 +121,7 @@ class Admission {
   // Whether half of everything is free and no request waits. A request may then keep its permit for
   // longer than necessary.
   bool has_plenty() const;
-  // How many times Hold has returned UNAVAILABLE.
+  // How many times Hold has returned UNAVAILABLE, except for what can be spared.
   uint64_t holds_refused() const;
   // For how long there has been a waiting request without a break; 0 if none waits.
   loop::Clock::duration crowded_for() const;

@@ -48,7 +48,7 @@ bool IsFastAndLarge(const operations::CostKind& cost, std::chrono::nanoseconds e
 }
 
 struct ArrivingCodes::Early {
-  admission::Permit permit;  // for the parts
+  admission::Permit permit;  // for the parts, until the request has its own
   std::string end;           // the assumed bytes behind x
   // What is planned: the request without elements, and with those that are arriving.
   std::string message;
@@ -65,6 +65,12 @@ ArrivingCodes::ArrivingCodes(Backend& backend, transport::ServerCall& stream)
     : backend_(backend), stream_(stream) {}
 ArrivingCodes::~ArrivingCodes() = default;
 void ArrivingCodes::Drop() { early_.reset(); }
+
+void ArrivingCodes::Admitted() {
+  if (early_ != nullptr) early_->permit.Release();
+}
+
+bool ArrivingCodes::any() const { return early_ != nullptr && early_->elements > 0; }
 
 loop::Clock::duration ArrivingCodes::computing() const {
   return early_ == nullptr ? loop::Clock::duration() : early_->computing;
@@ -166,9 +172,6 @@ memory::Piece ArrivingCodes::Take(int64_t begin, int64_t& end) {
   memory::Piece piece{std::move(early_->parts[static_cast<size_t>(begin / part)]), nullptr,
                       ByteSize(early_->operation->output_type(), end - begin)};
   piece.begin = piece.buffer.data();
-  // From now on it is memory of the response.
-  const uint64_t left = early_->permit.bytes();
-  early_->permit.Shrink(left - std::min(left, BytesOf(*early_->operation, part)));
   return piece;
 }
 

@@ -2,7 +2,7 @@
 // has nothing else to do for the call.
 //
 // That needs the fields after x. If there are none, the request is known. Otherwise it is assumed
-// to end like the last two of its size (request_ends.h), and what was computed counts only if it
+// to end like the last two of its peer and size (request_ends.h), and what was computed counts only if it
 // does.
 #ifndef QUANTD_SERVER_RPC_ARRIVING_CODES_H_
 #define QUANTD_SERVER_RPC_ARRIVING_CODES_H_
@@ -47,6 +47,10 @@ class ArrivingCodes final : public transport::MessageWatcher {
   // y[begin, end), which is as much as is together in memory; an empty piece if it was not
   // computed. REQUIRES: `begin` is 0 or the last call's `end`.
   memory::Piece Take(int64_t begin, int64_t& end);
+  // The request's permit covers what was computed, from now on.
+  void Admitted();
+  // Whether something was computed.
+  bool any() const;
   // Frees all memory. What was computed is lost.
   void Drop();
   // The time that was spent on what can be taken; metrics have it already.

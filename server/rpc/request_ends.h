@@ -20,7 +20,7 @@ class RequestEnds {
   static constexpr size_t kMostBytes = 4 << 10;
 
   // The last `end_size` bytes that a request of `size` bytes is likely to have: those of the last
-  // two such requests, if they were equal.
+  // two such requests that were learned, if they were equal.
   std::optional<std::string> Expected(uint64_t peer, size_t size, size_t end_size) const;
   void Learn(uint64_t peer, size_t size, absl::string_view end);
 

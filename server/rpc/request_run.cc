@@ -122,7 +122,10 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
     compression_.GiveUp();
   }
   absl::Status asked = reservation_.AskForMemory(bytes, 0, admitted);
-  if (asked.ok() && !queued()) return asked;
+  if (asked.ok() && !queued()) {
+    codes_.Admitted();
+    return asked;
+  }
   // What it has may be what it needs. And no call waits while it has what others wait for.
   codes_.Drop();
   return asked.ok() ? asked : reservation_.AskForMemory(bytes, 0, admitted);
@@ -194,6 +197,7 @@ void RequestRun::DropRequest() {
 
 // The response is complete, or has failed.
 void RequestRun::Computed(const absl::Status& status) {
+  codes_.Drop();
   if (status.ok()) {
     Count();
     if (cost_.bytes != 0) backend_.costs.Learn(cost_, work_);

@@ -10,8 +10,7 @@
 namespace quantd::rpc {
 namespace {
 
-// The bytes of y in memory at a time, except for those that were computed while x arrived: those
-// under way, the part before them and the one after.
+// The bytes of y in memory at a time: those under way, the part before them and the one after.
 constexpr uint64_t kMostOfY = transport::kMostMadeAhead + 2 * kSliceBytes;
 
 }  // namespace
@@ -38,10 +37,11 @@ bool RequestRun::IsMadeAsSent() const {
          IsFastAndLarge(cost_, estimate_);
 }
 
-// The part of its response's memory that is not needed, because y is never complete in memory.
+// The part of its response's memory that is not needed, because y is never complete in memory: codes
+// that were computed while x arrived are.
 uint64_t RequestRun::SavedBytes() const {
   const uint64_t y = operation_->response_layout().y.bytes;
-  return made_as_sent_ && y > kMostOfY ? y - kMostOfY : 0;
+  return made_as_sent_ && y > kMostOfY && !codes_.any() ? y - kMostOfY : 0;
 }
 
 void RequestRun::Write(loop::Event& written) {

@@ -262,8 +262,8 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
   }
 }
 
-// Tells those who watch slow messages. Gives up a message that has waited for room for too long, and
-// a response that the peer's window blocks while others wait for its memory.
+// Tells those who watch slow messages. Gives up a message that has waited for room for too long,
+// and a response that the peer's window blocks while others wait for its memory.
 void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
   const Limits& limits = context_.limits;
   for (ServerCall* stream = streams_; stream != nullptr;) {

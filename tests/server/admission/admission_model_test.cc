@@ -92,7 +92,7 @@ class Model {
   bool Fits(bool large, uint64_t bytes) const {
     if (Count(false) >= kMost || All() + bytes > kBudget) return false;
     if (!large) return !LargestWaitsForSmallOnes();
-    return NoLargeOne() || (Count(true) < kMostLarge && Large() + bytes <= kLargePart);
+    return NoLargeOne() || (Count(true) < kMostLarge && Large() + Spare() + bytes <= kLargePart);
   }
   static void Take(Call& call, uint64_t bytes) {
     call.bytes = bytes;
@@ -232,7 +232,9 @@ class Model {
                 absl::StrCat("the server is busy: calls hold ", Held(),
                              " bytes of memory, and all requests together ", All(),
                              "; there is no room for ", bytes, " more; try again later"));
-      ++holds_refused_;
+      const bool without_spare =
+          Held() + bytes <= kBudget / 2 && All() - Spare() + bytes - moved <= kBudget;
+      holds_refused_ += without_spare ? 0 : 1;
     } else {
       EXPECT_EQ(status, absl::OkStatus());
       held->held = true;

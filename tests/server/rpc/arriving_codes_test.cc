@@ -87,6 +87,14 @@ class ArrivingCodesTest : public testing::Test {
     rest_ = prefixed.substr(half);
     return server_.Metric("quantd_inflight_bytes") > 0;
   }
+  // The same, where something should be. A busy machine may make an upload slow.
+  bool BeginsEarlyOnce(const std::string& message) {
+    for (int i = 0; i < 5; ++i) {
+      if (BeginsEarly(message)) return true;
+      client_->Say(transport::Rst(id_));
+    }
+    return false;
+  }
   // Sends the second half, and returns y.
   std::string End() {
     EXPECT_TRUE(client_->SayFrames(id_, rest_, 16'000, true));
@@ -109,7 +117,8 @@ TEST_F(ArrivingCodesTest, WhereXComesLast) {
        {v1::DATA_TYPE_UINT8, v1::DATA_TYPE_INT4, v1::DATA_TYPE_INT2, v1::DATA_TYPE_UINT16,
         v1::DATA_TYPE_FLOAT8E4M3FN, v1::DATA_TYPE_FLOAT6E2M3}) {
     const v1::QuantizeRequest request = Request(output);
-    const bool early = BeginsEarly(XLast(request));
+    const bool early = output == v1::DATA_TYPE_UINT8 ? BeginsEarlyOnce(XLast(request))
+                                                     : BeginsEarly(XLast(request));
     // Other kernels, and those of other builds, may have been found to be slow.
     EXPECT_TRUE(early || output != v1::DATA_TYPE_UINT8);
     EXPECT_TRUE(End() == Codes(request)) << output;
@@ -124,13 +133,14 @@ TEST_F(ArrivingCodesTest, WhereScalesAreThoseOfTheLastTwo) {
     EXPECT_FALSE(BeginsEarly(XFirst(request))) << i;
     EXPECT_TRUE(End() == codes) << i;
   }
-  const bool fast = BeginsEarly(XLast(request));
+  const bool fast = BeginsEarlyOnce(XLast(request));
   EXPECT_TRUE(End() == codes);
-  EXPECT_EQ(BeginsEarly(XFirst(request)), fast);
+  EXPECT_EQ(BeginsEarlyOnce(XFirst(request)), fast);
   EXPECT_TRUE(End() == codes);
   // The same size, another end.
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(BeginsEarly(XFirst(other)), fast && i != 1) << i;
+    EXPECT_EQ(i == 1 ? BeginsEarly(XFirst(other)) : BeginsEarlyOnce(XFirst(other)), fast && i != 1)
+        << i;
     EXPECT_TRUE(End() == other_codes) << i;
   }
 }
@@ -175,7 +185,7 @@ TEST_F(ArrivingCodesTest, AnInvalidRequestFailsAsEver) {
 }
 
 TEST_F(ArrivingCodesTest, NothingIsKeptOfACallThatEnds) {
-  EXPECT_TRUE(BeginsEarly(XLast(Request())));
+  EXPECT_TRUE(BeginsEarlyOnce(XLast(Request())));
   client_->Say(transport::Rst(id_));
   EXPECT_TRUE(client_->Heard());
   EXPECT_TRUE(server_.Until("quantd_inflight_bytes", 0));
@@ -183,7 +193,7 @@ TEST_F(ArrivingCodesTest, NothingIsKeptOfACallThatEnds) {
 
 // Others may want the memory, and a client may never send the rest.
 TEST_F(ArrivingCodesTest, NothingIsKeptForAnUploadThatStandsStill) {
-  EXPECT_TRUE(BeginsEarly(XLast(Request())));
+  EXPECT_TRUE(BeginsEarlyOnce(XLast(Request())));
   EXPECT_TRUE(server_.Until("quantd_inflight_bytes", 0));
   EXPECT_TRUE(End() == Codes(Request()));
 }
@@ -217,8 +227,28 @@ TEST_F(ArrivingCodesLowMemoryTest, TakesASmallShareOfTheMemory) {
   EXPECT_FALSE(BeginsEarly(XLast(request)));
   EXPECT_TRUE(End() == Codes(request));
   v1::QuantizeRequest four_bits = Request(v1::DATA_TYPE_INT4);
-  EXPECT_TRUE(BeginsEarly(XLast(four_bits)));
+  EXPECT_TRUE(BeginsEarlyOnce(XLast(four_bits)));
   EXPECT_TRUE(End() == Codes(four_bits));
+}
+
+// What a client does not read is in the memory of its request.
+TEST_F(ArrivingCodesLowMemoryTest, AClientThatDoesNotReadKeepsNoneOfTheShare) {
+  const std::string message = XLast(Request(v1::DATA_TYPE_INT4));
+  const auto slow = server_.Connect(100'000);
+  slow->grants = false;
+  slow->Say(Headers(1, CallFields(Path("Quantize"))));
+  SendBytes(*slow, 1, message);
+  ASSERT_TRUE(slow->Until([&] { return slow->stream(1).data.size() >= 50'000; }));
+  const double bytes = server_.Metric("quantd_inflight_bytes");
+  EXPECT_GT(bytes, 0);
+  // Both together do not fit into the share.
+  bool more = false;
+  for (int i = 0; i < 5 && !more; ++i) {
+    BeginsEarly(message);
+    more = server_.Metric("quantd_inflight_bytes") > bytes;
+    client_->Say(transport::Rst(id_));
+  }
+  EXPECT_TRUE(more);
 }
 
 // The bytes that all calls have while `others` calls compute and one more, whose first half came
