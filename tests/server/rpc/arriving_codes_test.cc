@@ -198,6 +198,21 @@ TEST_F(ArrivingCodesTest, NothingIsKeptForAnUploadThatStandsStill) {
   EXPECT_TRUE(End() == Codes(Request()));
 }
 
+// A response that is made while it is sent has little memory, but these codes are there.
+TEST_F(ArrivingCodesTest, CodesAreInTheMemoryOfTheirRequest) {
+  const std::string message = XLast(Request(v1::DATA_TYPE_UINT16));
+  client_ = server_.Connect(100'000);
+  client_->grants = false;
+  ASSERT_TRUE(BeginsEarlyOnce(message));
+  EXPECT_TRUE(client_->SayFrames(id_, rest_, 16'000, true));
+  ASSERT_TRUE(client_->Until([&] { return client_->stream(id_).data.size() >= 50'000; }));
+  EXPECT_GE(server_.Metric("quantd_inflight_bytes"),
+            static_cast<double>(message.size()) + 2 * kElements);
+  client_->Say(transport::Rst(id_));
+  EXPECT_TRUE(client_->Heard());
+  EXPECT_TRUE(server_.Until("quantd_inflight_bytes", 0));
+}
+
 // The second upload of a connection has memory for its beginning until the first one is complete.
 TEST_F(ArrivingCodesTest, WhereTheMessageMoves) {
   const v1::QuantizeRequest request = Request();
