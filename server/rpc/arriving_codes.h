@@ -2,8 +2,8 @@
 // has nothing else to do for the call.
 //
 // That needs the fields after x. If there are none, the request is known. Otherwise it is assumed
-// to end like the last two of its peer and size (request_ends.h), and what was computed counts only if it
-// does.
+// to end like the last two of its peer and size (request_ends.h), and what was computed counts only
+// if it does.
 #ifndef QUANTD_SERVER_RPC_ARRIVING_CODES_H_
 #define QUANTD_SERVER_RPC_ARRIVING_CODES_H_
 

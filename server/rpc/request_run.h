@@ -31,7 +31,8 @@
 
 namespace quantd::rpc {
 
-// For tests: called before every kernel but those that run while x arrives, on its thread. Null in a server.
+// For tests: called before every kernel but those that run while x arrives, on its thread. Null in
+// a server.
 inline std::atomic<void (*)()> before_kernel_for_testing{nullptr};
 
 class RequestRun final : private transport::MessageSource {

@@ -37,8 +37,8 @@ bool RequestRun::IsMadeAsSent() const {
          IsFastAndLarge(cost_, estimate_);
 }
 
-// The part of its response's memory that is not needed, because y is never complete in memory: codes
-// that were computed while x arrived are.
+// The part of its response's memory that is not needed, because y is never complete in memory,
+// unless it was computed while x arrived.
 uint64_t RequestRun::SavedBytes() const {
   const uint64_t y = operation_->response_layout().y.bytes;
   return made_as_sent_ && y > kMostOfY && !codes_.any() ? y - kMostOfY : 0;
