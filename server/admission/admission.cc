@@ -197,11 +197,11 @@ uint64_t Admission::inflight_bytes() const {
   return all_bytes();
 }
 
-bool Admission::TakeSpare(uint64_t bytes, Permit& permit) {
+bool Admission::TakeSpare(uint64_t bytes, uint64_t later, Permit& permit) {
   const uint64_t most = limits_.memory_budget_bytes / 16;
   const std::lock_guard lock(mutex_);
   uint64_t& all = bytes_[Permit::kSpare];
-  if (all > most || bytes > most - all || !HasPlenty()) return false;
+  if (all > most || bytes > most - all || !HasPlenty(std::max(bytes, later))) return false;
   permit.admission_ = this;
   permit.kind_ = Permit::kSpare;
   permit.bytes_ = bytes;
@@ -211,12 +211,13 @@ bool Admission::TakeSpare(uint64_t bytes, Permit& permit) {
 
 bool Admission::has_plenty() const {
   const std::lock_guard lock(mutex_);
-  return HasPlenty();
+  return HasPlenty(0);
 }
 
-bool Admission::HasPlenty() const {
-  return queues_[kSmall].size() + queues_[kLarge].size() == 0 &&
-         all_bytes() <= limits_.memory_budget_bytes / 2 &&
+bool Admission::HasPlenty(uint64_t more) const {
+  const uint64_t half = limits_.memory_budget_bytes / 2;
+  return queues_[kSmall].size() + queues_[kLarge].size() == 0 && all_bytes() <= half &&
+         more <= half - all_bytes() &&
          requests_[kSmall] + requests_[kLarge] <= limits_.max_inflight_requests / 2;
 }
 

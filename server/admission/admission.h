@@ -104,10 +104,11 @@ class Admission {
   // flag): more than half of the budget would be held. UNAVAILABLE: not free now; the client can
   // retry.
   absl::Status Hold(uint64_t bytes, uint64_t spare, Permit& from, Permit& held);
-  // Takes memory for results that may turn out to be useless, if there is plenty, and if all such
-  // memory is at most a sixteenth of the budget. The caller returns it within half a second when
-  // anyone_waits(), and before it waits itself. REQUIRES: `permit` is empty.
-  bool TakeSpare(uint64_t bytes, Permit& permit);
+  // Takes memory for results that may turn out to be useless, if there will be plenty when the
+  // caller asks for `later` bytes instead, and if all such memory is at most a sixteenth of the
+  // budget. The caller returns it within half a second when anyone_waits(), and before it waits
+  // itself. REQUIRES: `permit` is empty.
+  bool TakeSpare(uint64_t bytes, uint64_t later, Permit& permit);
   // Removes a request from the queue. Returns false and does nothing if it is not in the queue.
   bool Cancel(Waiting& waiting);
 
@@ -130,7 +131,7 @@ class Admission {
   friend class Permit;
   enum Lane { kSmall, kLarge };
   uint64_t all_bytes() const { return std::accumulate(bytes_.begin(), bytes_.end(), uint64_t{0}); }
-  bool HasPlenty() const;
+  bool HasPlenty(uint64_t more) const;
   static Lane LaneOf(uint64_t bytes) { return bytes <= kSmallBytes ? kSmall : kLarge; }
   // All of these require that mutex_ is held.
   bool Fits(Lane lane, uint64_t bytes) const;

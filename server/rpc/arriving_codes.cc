@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "quantd/shape.h"
+#include "server/operations/memory.h"
 #include "server/rpc/arriving_range.h"
 #include "server/rpc/reservation.h"
 
@@ -106,9 +107,10 @@ absl::Status ArrivingCodes::Begin(absl::Span<const uint8_t> so_far, size_t size)
   absl::Status planned = Plan(so_far);
   if (!planned.ok()) return planned;
   const operations::CostKind cost = operations::KindOf(*early_->request);
-  const bool worthwhile =
-      IsFastAndLarge(cost, backend_.costs.Estimate(cost)) &&
-      backend_.admission.TakeSpare(AllBytes(*early_->operation), early_->permit);
+  const bool worthwhile = IsFastAndLarge(cost, backend_.costs.Estimate(cost)) &&
+                          backend_.admission.TakeSpare(
+                              AllBytes(*early_->operation),
+                              size + operations::MemoryBound(*early_->request), early_->permit);
   return worthwhile ? absl::OkStatus() : no;
 }
 

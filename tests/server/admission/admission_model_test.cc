@@ -248,9 +248,11 @@ class Model {
     Call& call = New();
     const uint64_t bytes = RandomBytes(kMiB);
     trace_ = absl::StrCat("take ", bytes, " that can be spared");
-    const bool plenty = Queued() == 0 && All() <= kBudget / 2 && Count(false) <= kMost / 2;
+    const uint64_t later = RandomBytes(kBudget / 2);
+    const bool plenty =
+        Queued() == 0 && All() + std::max(bytes, later) <= kBudget / 2 && Count(false) <= kMost / 2;
     const bool may = plenty && Spare() + bytes <= kBudget / 16;
-    EXPECT_EQ(admission_.TakeSpare(bytes, call.permit), may) << trace_;
+    EXPECT_EQ(admission_.TakeSpare(bytes, later, call.permit), may) << trace_;
     if (!may) return;
     call.spare = true;
     call.bytes = bytes;

@@ -96,10 +96,11 @@ TEST(Admission, TheLargestDoesNotKeepOthersWaitingForWhatCanBeSpared) {
   LedLoop loop;
   Admission admission({64 * kMiB, 8, 4});
   Permit spare;
-  EXPECT_TRUE(admission.TakeSpare(4 * kMiB, spare));
+  EXPECT_FALSE(admission.TakeSpare(4 * kMiB, 32 * kMiB + 1, spare));
+  EXPECT_TRUE(admission.TakeSpare(4 * kMiB, 32 * kMiB, spare));
   EXPECT_EQ(admission.inflight_bytes(), 4 * kMiB);
   Permit none;
-  EXPECT_FALSE(admission.TakeSpare(1, none));  // all such memory together
+  EXPECT_FALSE(admission.TakeSpare(1, 1, none));  // all such memory together
   Asker largest, small;
   EXPECT_FALSE(largest.Ask(admission, loop, 64 * kMiB));
   EXPECT_TRUE(small.Ask(admission, loop, kSmall));
