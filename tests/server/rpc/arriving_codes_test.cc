@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "quantd/quantize.h"
 #include "server/wire/writer.h"
 #include "testing.h"
 
@@ -43,31 +42,6 @@ std::string XLast(const v1::QuantizeRequest& request) {
   *x.mutable_x() = request.x();
   others.clear_x();
   return others.SerializeAsString() + x.SerializeAsString();
-}
-
-TensorView View(const v1::Tensor& tensor) {
-  TensorView view;
-  view.data_type = static_cast<DataType>(tensor.data_type());
-  view.shape.assign(tensor.shape().begin(), tensor.shape().end());
-  view.bytes = {reinterpret_cast<const uint8_t*>(tensor.raw_data().data()),
-                tensor.raw_data().size()};
-  return view;
-}
-
-std::string Codes(const v1::QuantizeRequest& request) {
-  QuantizeParameters parameters;
-  parameters.x = View(request.x());
-  parameters.scale = View(request.scale());
-  parameters.granularity.axis = request.axis();
-  parameters.output_type = static_cast<DataType>(request.output_type());
-  const absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  std::string y(plan->output_bytes, '?');
-  EXPECT_TRUE(quantd::Quantize(
-                  *plan, parameters.x.bytes, Executor(1), [] { return false; },
-                  {reinterpret_cast<uint8_t*>(y.data()), y.size()}, nullptr)
-                  .ok());
-  return y;
 }
 
 class ArrivingCodesTest : public testing::Test {

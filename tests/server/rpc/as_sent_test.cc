@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "quantd/dequantize.h"
 #include "quantd/dynamic_quantize.h"
-#include "quantd/quantize.h"
 #include "testing.h"
 
 namespace quantd::rpc {
@@ -42,31 +41,6 @@ v1::QuantizeRequest Request(v1::DataType output) {
   return request;
 }
 
-TensorView View(const v1::Tensor& tensor) {
-  TensorView view;
-  view.data_type = static_cast<DataType>(tensor.data_type());
-  view.shape.assign(tensor.shape().begin(), tensor.shape().end());
-  view.bytes = {reinterpret_cast<const uint8_t*>(tensor.raw_data().data()),
-                tensor.raw_data().size()};
-  return view;
-}
-
-std::string Expected(const v1::QuantizeRequest& request) {
-  QuantizeParameters parameters;
-  parameters.x = View(request.x());
-  parameters.scale = View(request.scale());
-  parameters.granularity.axis = request.axis();
-  parameters.output_type = static_cast<DataType>(request.output_type());
-  const absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  std::string y(plan->output_bytes, '?');
-  EXPECT_TRUE(quantd::Quantize(
-                  *plan, parameters.x.bytes, Executor(1), [] { return false; },
-                  {reinterpret_cast<uint8_t*>(y.data()), y.size()}, nullptr)
-                  .ok());
-  return y;
-}
-
 TEST(AsSent, IsWhatTheCoreMakes) {
   const TestServer server;
   const auto client = server.Connect();
@@ -74,7 +48,7 @@ TEST(AsSent, IsWhatTheCoreMakes) {
   double calls = 0;
   for (const v1::DataType output : {v1::DATA_TYPE_UINT8, v1::DATA_TYPE_INT4, v1::DATA_TYPE_INT2}) {
     const v1::QuantizeRequest request = Request(output);
-    const std::string expected = Expected(request);
+    const std::string expected = Codes(request);
     for (const bool timed : {false, true}) {
       const transport::Fields metadata =
           timed ? transport::Fields{{"quantd-timing", "1"}} : transport::Fields{};

@@ -15,6 +15,7 @@
 
 #include "../http/peer.h"
 #include "absl/strings/str_cat.h"
+#include "quantd/quantize.h"
 #include "server/loop/loop.h"
 #include "server/options/options.h"
 #include "server/rpc/request_run.h"
@@ -182,6 +183,31 @@ v1::CalibrateRequest Calibrate(v1::Tensor x, v1::CalibrationMethod method) {
   request.mutable_options()->set_method(method);
   *request.mutable_x() = std::move(x);
   return request;
+}
+
+TensorView View(const v1::Tensor& tensor) {
+  TensorView view;
+  view.data_type = static_cast<DataType>(tensor.data_type());
+  view.shape.assign(tensor.shape().begin(), tensor.shape().end());
+  view.bytes = {reinterpret_cast<const uint8_t*>(tensor.raw_data().data()),
+                tensor.raw_data().size()};
+  return view;
+}
+
+std::string Codes(const v1::QuantizeRequest& request) {
+  QuantizeParameters parameters;
+  parameters.x = View(request.x());
+  parameters.scale = View(request.scale());
+  parameters.granularity.axis = request.axis();
+  parameters.output_type = static_cast<DataType>(request.output_type());
+  const absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  std::string y(plan->output_bytes, '?');
+  EXPECT_TRUE(quantd::Quantize(
+                  *plan, parameters.x.bytes, Executor(1), [] { return false; },
+                  {reinterpret_cast<uint8_t*>(y.data()), y.size()}, nullptr)
+                  .ok());
+  return y;
 }
 
 }  // namespace quantd::rpc

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client.h"
+#include "quantd/parameters.h"
 #include "quantd/v1/quantization.pb.h"
 #include "server/server.h"
 
@@ -66,6 +67,10 @@ v1::Tensor Floats(const std::vector<int64_t>& shape, float value = 1);
 v1::Tensor FloatValues(const std::vector<int64_t>& shape, float value = 1);
 v1::QuantizeRequest Quantize(v1::Tensor x);
 v1::CalibrateRequest Calibrate(v1::Tensor x, v1::CalibrationMethod method);
+// The tensor, which must outlive the view.
+TensorView View(const v1::Tensor& tensor);
+// What the core makes of x, with the request's scale, axis and output type.
+std::string Codes(const v1::QuantizeRequest& request);
 
 }  // namespace quantd::rpc
 
