@@ -82,9 +82,8 @@ void ArrivingCodes::OnMore(absl::Span<const uint8_t> so_far, size_t size) {
   if (!searched_) {
     x_ = wire::FindArrivingX(so_far.first(std::min(so_far.size(), kWatchedHead)));
     searched_ = x_.has_value() || so_far.size() >= kWatchedHead;
-    if (x_.has_value() && x_->is_last && x_->end() <= size) {
-      if (!CatchOutOfMemory([&] { return Begin(so_far, size); }).ok()) Drop();
-    }
+    if (x_.has_value() && (!x_->is_last || x_->end() > size)) x_.reset();
+    if (x_.has_value() && !CatchOutOfMemory([&] { return Begin(so_far, size); }).ok()) Drop();
   }
   if (early_ != nullptr && !CatchOutOfMemory([&] { return Compute(so_far); }).ok()) Drop();
 }
@@ -160,7 +159,7 @@ absl::Status ArrivingCodes::Compute(absl::Span<const uint8_t> so_far) {
 }
 
 void ArrivingCodes::OnWhole(absl::Span<const uint8_t> message) {
-  if (!x_.has_value() || !x_->is_last || x_->end() > message.size()) return;
+  if (!x_.has_value()) return;
   const absl::string_view end(reinterpret_cast<const char*>(message.data()) + x_->end(),
                               message.size() - x_->end());
   if (early_ != nullptr && early_->end != end) Drop();

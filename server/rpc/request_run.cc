@@ -141,11 +141,11 @@ uint64_t RequestRun::ExpectResponse() {
 
 absl::Status RequestRun::TakeCore(loop::Event& scheduled) {
   made_as_sent_ = IsMadeAsSent();
-  if (!made_as_sent_) codes_.Drop();
   if (made_as_sent_) {
     scheduled.Complete(true);
     return absl::OkStatus();
   }
+  codes_.Drop();
   return reservation_.AskForCore(estimate_ + compression_.time(), scheduled);
 }
 
@@ -197,7 +197,7 @@ void RequestRun::DropRequest() {
 
 // The response is complete, or has failed.
 void RequestRun::Computed(const absl::Status& status) {
-  codes_.Drop();
+  codes_.Drop();  // they are sent, and need no memory below
   if (status.ok()) {
     Count();
     if (cost_.bytes != 0) backend_.costs.Learn(cost_, work_);
