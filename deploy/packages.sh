@@ -26,7 +26,6 @@ build curl curl
 build g++
 build libabsl-dev
 build libcli11-dev
-build libevent-dev
 build libgrpc++-dev
 build libhwy-dev
 build libnghttp2-dev

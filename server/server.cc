@@ -36,7 +36,6 @@
 #include "server/services/parameters_service.h"
 #include "server/services/reflection.h"
 #include "server/tls_and_tokens.h"
-#include "server/trace/environment.h"
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
 #include "server/transport_limits.h"
@@ -156,9 +155,9 @@ metrics::Readings Server::Components::Read() const {
   now.receive_budget_bytes = static_cast<double>(options.memory.receiving);
   now.max_connections = static_cast<double>(options.max_connections);
   if (tracer != nullptr) {
-    now.spans_exported = static_cast<double>(tracer->exported());
-    const trace::Dropped dropped = tracer->dropped();
-    now.spans_dropped = {static_cast<double>(dropped.full), static_cast<double>(dropped.failed)};
+    now.spans_exported = static_cast<double>(tracer->written());
+    now.spans_dropped = {static_cast<double>(tracer->dropped()),
+                         static_cast<double>(tracer->failed())};
   }
   return now;
 }
@@ -297,15 +296,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     c.backend.parameters = c.library.get();
     c.backend.parameters_worker = c.worker.get();
   }
-  trace::Flags tracing;
-  tracing.sample_ratio = options.trace_sample_ratio;
-  if (!options.otlp_endpoint.empty()) {
-    absl::StatusOr<trace::Endpoint> endpoint = trace::ParseEndpoint(options.otlp_endpoint);
-    if (!endpoint.ok()) return endpoint.status();
-    tracing.endpoint = *std::move(endpoint);
+  if (!options.trace_file.empty()) {
+    absl::StatusOr<std::unique_ptr<trace::Tracer>> tracer =
+        trace::Tracer::Open(options.trace_file, options.trace_sample_ratio, QUANTD_VERSION);
+    if (!tracer.ok()) return tracer.status();
+    c.tracer = *std::move(tracer);
+    c.backend.tracer = c.tracer.get();
   }
-  c.tracer = trace::MakeTracer(tracing, SpanResource());
-  c.backend.tracer = c.tracer.get();
   c.AddRoutes(add_services);
   c.executors.of(policy.cores).StartThreads();
 

@@ -1,9 +1,5 @@
 #include "server/server_info.h"
 
-#include <unistd.h>
-
-#include <cstdint>
-
 #include "quantd/targets.h"
 #include "quantd/v1/quantization.pb.h"
 
@@ -23,16 +19,6 @@ std::string ServerInfo(const Options& options) {
   if (!options.parameters_dir.empty()) info.add_extensions("parameters");
   if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
   return info.SerializeAsString();
-}
-
-trace::Resource SpanResource() {
-  char name[256] = {};
-  const std::string host = gethostname(name, sizeof(name) - 1) == 0 ? name : "";
-  return {QUANTD_VERSION,
-          {{"service.name", "quantd"},
-           {"service.version", QUANTD_VERSION},
-           {"host.name", host},
-           {"process.pid", int64_t{getpid()}}}};
 }
 
 }  // namespace quantd::server

@@ -45,11 +45,6 @@ void AppendText(absl::string_view value, std::string& line) {
   line.push_back('"');
 }
 
-std::string JsonText(absl::string_view value) {
-  return nlohmann::json(std::string(value))
-      .dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
-}
-
 // Numbers that JSON does not support are written as text.
 bool IsJsonNumber(absl::string_view value) {
   return value.find_first_not_of("+-.0123456789e") == absl::string_view::npos || value == "true" ||
@@ -112,6 +107,11 @@ bool IsJournal(int descriptor) {
 absl::string_view LevelName(Level level) {
   constexpr absl::string_view kNames[] = {"debug", "info", "warn", "error", "none"};
   return kNames[static_cast<size_t>(level)];
+}
+
+std::string JsonText(absl::string_view value) {
+  return nlohmann::json(std::string(value))
+      .dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
 }
 
 Style StyleFor(Format format, int descriptor) {

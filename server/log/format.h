@@ -35,6 +35,8 @@ std::string FormatLine(Style style, absl::Time time, Level level, absl::string_v
                        const Fields& fields);
 
 absl::string_view LevelName(Level level);
+// A string of JSON, in quotes, all ASCII. Invalid UTF-8 becomes \ufffd.
+std::string JsonText(absl::string_view value);
 
 }  // namespace quantd::log
 

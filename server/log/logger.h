@@ -1,44 +1,42 @@
-// The queue between threads that log and the descriptor. Only its own thread waits for a slow
-// reader. The queue is bounded; when it is full, the oldest line is dropped.
+// Formats lines and writes them with a LineWriter.
 #ifndef QUANTD_SERVER_LOG_LOGGER_H_
 #define QUANTD_SERVER_LOG_LOGGER_H_
 
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <string>
 
+#include "absl/time/clock.h"
+#include "server/log/format.h"
+#include "server/log/line_writer.h"
 #include "server/log/log.h"
 
 namespace quantd::log {
 
 // Thread-safe, except for Close and the destructor.
-class Logger {
+class Logger : public LineWriter {
  public:
   // The most lines that wait: 1 MiB of memory.
   static constexpr size_t kMostWaiting = 1024;
 
-  Logger(int descriptor, Format format);
-  // REQUIRES: closed.
-  ~Logger();
+  Logger(int descriptor, Format format) : Logger(descriptor, StyleFor(format, descriptor)) {}
 
-  void Write(Level level, absl::string_view event, const Fields& fields);
-  // Waits until every line is written or lost. Returns false if that takes longer than `most`.
-  bool Flush(std::chrono::milliseconds most);
-  // Writes the waiting lines, for at most `most`, and drops the rest. Call it once. False: the
-  // thread is stuck in a write, and is abandoned together with what it uses.
-  bool Close(std::chrono::milliseconds most);
-
-  // Lock-free.
-  bool idle() const;
-  uint64_t written() const;
-  uint64_t dropped() const;  // because the queue was full
-  uint64_t failed() const;
+  void Write(Level level, absl::string_view event, const Fields& fields) {
+    LineWriter::Write([&] { return Line(style_, level, event, fields); });
+  }
 
  private:
-  struct Parts;
-  std::shared_ptr<Parts> parts_;
+  Logger(int descriptor, Style style)
+      : LineWriter(descriptor, kMostWaiting,
+                   [style](uint64_t lost) {
+                     return Line(style, Level::kWarn, "log lines were lost", {{"lines", lost}});
+                   }),
+        style_(style) {}
+
+  static std::string Line(Style style, Level level, absl::string_view event, const Fields& fields) {
+    return FormatLine(style, absl::Now(), level, event, fields) + "\n";
+  }
+
+  const Style style_;
 };
 
 }  // namespace quantd::log

@@ -182,10 +182,10 @@ void AddTelemetry(const Readings& now, Page& page) {
   for (size_t i = 0; i < kLogLosses.size(); ++i) {
     page.AddCounter({Label("reason", kLogLosses[i])}, now.log_lost[i]);
   }
-  page.AddOneCounter("quantd_spans_exported_total", "Spans that the collector accepted.",
+  page.AddOneCounter("quantd_spans_exported_total", "Spans that were written to --trace_file.",
                      now.spans_exported);
   page.Start(MetricType::Counter, "quantd_spans_dropped_total",
-             "Spans that were not exported, by reason: too many were waiting, or sending failed.");
+             "Spans that were not written, by reason: too many were waiting, or writing failed.");
   for (size_t i = 0; i < kSpanLosses.size(); ++i) {
     page.AddCounter({Label("reason", kSpanLosses[i])}, now.spans_dropped[i]);
   }

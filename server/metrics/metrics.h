@@ -62,7 +62,7 @@ inline constexpr std::array<absl::string_view, 8> kGuardActions = {
     "connection_refused",    "connection_evicted", "connection_throttled", "call_evicted",
     "descriptors_exhausted", "upload_stalled",     "answer_stalled",       "region_damaged"};
 
-// Why a log line was not written (log::Lost), or a span was not exported (trace::Dropped).
+// Why a log line was not written (log::Lost), or a span was not written to --trace_file.
 inline constexpr std::array<absl::string_view, 3> kLogLosses = {"repeated", "full", "failed"};
 inline constexpr std::array<absl::string_view, 2> kSpanLosses = {"full", "failed"};
 

@@ -12,18 +12,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "server/net/listen.h"
-#include "server/trace/endpoint.h"
 #include "server/transport/encoding.h"
 
 namespace quantd::server {
 namespace {
 
 using Rule = std::function<std::string(const std::string& text)>;
-
-Flag WithPassword(Flag flag) {
-  flag.may_hold_password = true;
-  return flag;
-}
 
 Flag Text(const char* name, std::string& value, const char* by_default, const char* help,
           const Rule& check = nullptr) {
@@ -157,10 +151,6 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
   constexpr int64_t kAny = int64_t{1} << 50;
   const absl::Duration none = absl::ZeroDuration();
   const auto http = [](const std::string& text) { return CheckAddress(text, false); };
-  const auto endpoint = [](const std::string& text) {
-    return std::string(trace::ParseEndpoint(text).ok() ? ""
-                                                       : "must be http[s]://HOST[:PORT][/PATH]");
-  };
   return {
       Listen(o.listen),
       Text("http_listen", o.http_listen, "127.0.0.1:9464",
@@ -260,12 +250,9 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
                              {"warn", log::Level::kWarn},
                              {"error", log::Level::kError}},
            "Lowest level that is logged: debug, info, warn or error"),
-      WithPassword(Text(
-          "otlp_endpoint", o.otlp_endpoint, "",
-          "Collector for traces, by OTLP over HTTP: http[s]://HOST[:PORT][/PATH], by default port "
-          "4318 (https: 443) and path /v1/traces; empty: that of OTEL_EXPORTER_OTLP_ENDPOINT, or "
-          "none",
-          endpoint)),
+      Text("trace_file", o.trace_file, "",
+           "File to which spans of traced calls are appended, one line of OTLP/JSON each; -: "
+           "stdout; empty: no calls are traced"),
       SampleRatio(o.trace_sample_ratio),
   };
 }

@@ -21,8 +21,7 @@ struct Flag {
   std::function<std::string(const std::string& text)> take;
   // The option's effective value, for the log.
   std::function<log::Field()> show;
-  bool is_list = false;            // separated by commas; repeated flags are appended
-  bool may_hold_password = false;  // an error does not repeat a wrong value
+  bool is_list = false;  // separated by commas; repeated flags are appended
 };
 
 // The flags that set and show `options` and `wanted`, which must outlive the flags.

@@ -100,9 +100,8 @@ void NoteUnknownVariables(const std::vector<Flag>& flags, std::vector<std::strin
 absl::Status Set(const Flag& flag, absl::string_view source, const std::string& text) {
   const std::string wrong = flag.take(text);
   if (wrong.empty()) return absl::OkStatus();
-  const std::string value = flag.may_hold_password ? "" : absl::StrCat("'", text, "' ");
   return absl::InvalidArgumentError(
-      absl::StrCat("invalid value ", value, "for ", source, ": ", wrong));
+      absl::StrCat("invalid value '", text, "' for ", source, ": ", wrong));
 }
 
 absl::Status Parse(const std::vector<Flag>& flags, int argc, const char* const* argv,

@@ -51,7 +51,7 @@ struct Options {
   absl::Duration drain;
   log::Format log_format = log::Format::kAuto;
   log::Level log_level = log::Level::kInfo;
-  std::string otlp_endpoint;  // empty: no tracing
+  std::string trace_file;  // empty: no tracing
   double trace_sample_ratio = 0;
 
   // The most open calls: calls in progress and in queues, one per connection that watches health,

@@ -180,7 +180,7 @@ void CallMetrics::AddSpan(const absl::Status& status) const {
   event("decoded", timeline.decoded);
   event("kernel begins", timeline.kernel_began);
   event("kernel ends", timeline.kernel_ended);
-  tracer_->Add(std::move(span));
+  tracer_->Write(span);
 }
 
 }  // namespace quantd::rpc

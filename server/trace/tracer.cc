@@ -1,21 +1,27 @@
+// A line is an ExportTraceServiceRequest of OTLP 1.x in its JSON encoding: ids in hexadecimal,
+// integers of 64 bits as text, enums as numbers.
 #include "server/trace/tracer.h"
 
-#include <algorithm>
-#include <condition_variable>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstring>
-#include <deque>
-#include <iterator>
-#include <mutex>
-#include <thread>
-#include <utility>
+#include <system_error>
 
 #include "absl/random/random.h"
-#include "server/log/log.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/log/format.h"
 
 namespace quantd::trace {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using log::JsonText;
+
+constexpr int kServer = 2;  // SpanKind
+constexpr int kError = 2;   // StatusCode
 
 template <size_t n>
 std::array<uint8_t, n> RandomId() {
@@ -31,130 +37,94 @@ std::array<uint8_t, n> RandomId() {
   return id;
 }
 
-// The same decision as in OpenTelemetry's SDKs: the last eight bytes of an id are a random number.
-// Uses as many of its bits as a double holds exactly.
-bool IsIn(const TraceId& id, double ratio) {
-  uint64_t number = 0;
-  for (size_t i = 8; i < id.size(); ++i) number = number << 8 | id[i];
-  return static_cast<double>(number >> 11) < ratio * 0x1p53;
+template <size_t n>
+std::string Hex(const std::array<uint8_t, n>& id) {
+  return absl::BytesToHexString({reinterpret_cast<const char*>(id.data()), n});
+}
+
+std::string Attribute(absl::string_view key, const std::variant<std::string, int64_t>& value) {
+  const auto* const text = std::get_if<std::string>(&value);
+  const std::string any = text != nullptr
+                              ? absl::StrCat("\"stringValue\":", JsonText(*text))
+                              : absl::StrCat("\"intValue\":\"", std::get<int64_t>(value), "\"");
+  return absl::StrCat("{\"key\":", JsonText(key), ",\"value\":{", any, "}}");
+}
+
+std::string SpanText(const Span& span) {
+  std::string out = absl::StrCat("{\"traceId\":\"", Hex(span.trace_id), "\",\"spanId\":\"",
+                                 Hex(span.span_id), "\"");
+  if (span.parent_id != SpanId{}) {
+    absl::StrAppend(&out, ",\"parentSpanId\":\"", Hex(span.parent_id), "\"");
+  }
+  absl::StrAppend(&out, ",\"name\":", JsonText(span.name), ",\"kind\":", kServer,
+                  ",\"startTimeUnixNano\":\"", span.begin, "\",\"endTimeUnixNano\":\"", span.end,
+                  "\",\"attributes\":[",
+                  absl::StrJoin(span.attributes, ",",
+                                [](std::string* to, const auto& pair) {
+                                  to->append(Attribute(pair.first, pair.second));
+                                }),
+                  "],\"events\":[",
+                  absl::StrJoin(span.events, ",",
+                                [](std::string* to, const auto& event) {
+                                  absl::StrAppend(to, "{\"timeUnixNano\":\"", event.second,
+                                                  "\",\"name\":", JsonText(event.first), "}");
+                                }),
+                  "]");
+  if (span.failed) absl::StrAppend(&out, ",\"status\":{\"code\":", kError, "}");
+  return out + "}";
+}
+
+std::string ResourceText(absl::string_view version) {
+  char host[256] = {};
+  if (gethostname(host, sizeof(host) - 1) != 0) host[0] = '\0';
+  return absl::StrCat(
+      "{\"resourceSpans\":[{\"resource\":{\"attributes\":[",
+      Attribute("service.name", std::string("quantd")), ",",
+      Attribute("service.version", std::string(version)), ",",
+      Attribute("host.name", std::string(host)), ",", Attribute("process.pid", int64_t{getpid()}),
+      "]},\"scopeSpans\":[{\"scope\":{\"name\":\"quantd\",\"version\":", JsonText(version),
+      "},\"spans\":[");
 }
 
 }  // namespace
 
-struct Tracer::State {
-  explicit State(Settings given) : settings(std::move(given)), poster(settings.destination) {}
-
-  const Settings settings;
-  Poster poster;
-  std::atomic<uint64_t> exported{0};
-  std::atomic<uint64_t> full{0};
-  std::atomic<uint64_t> failed{0};
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<Span> waiting;
-  bool closing = false;
-  Clock::time_point close_until;  // set while closing
-  bool ended = false;
-};
-
-Tracer::Tracer(Settings settings)
-    : sampler_(settings.sampler), state_(std::make_shared<State>(std::move(settings))) {
-  std::thread([state = state_] { Run(state); }).detach();
+absl::StatusOr<std::unique_ptr<Tracer>> Tracer::Open(const std::string& path, double ratio,
+                                                     absl::string_view version) {
+  // O_NONBLOCK: a pipe without a reader is an error, instead of a wait for one.
+  const int descriptor =
+      path == "-"
+          ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+          : open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
+  if (descriptor < 0) {
+    return absl::UnavailableError(absl::StrCat("cannot write --trace_file '", path,
+                                               "': ", std::generic_category().message(errno)));
+  }
+  return std::unique_ptr<Tracer>(new Tracer(descriptor, ratio, version));
 }
+
+Tracer::Tracer(int descriptor, double ratio, absl::string_view version)
+    : ratio_(ratio),
+      resource_(ResourceText(version)),
+      // Closed when the thread lets go of it.
+      writer_(
+          descriptor, kMostWaiting, nullptr,
+          std::shared_ptr<const void>(nullptr, [descriptor](const void*) { close(descriptor); })) {}
 
 Tracer::~Tracer() { Close(std::chrono::milliseconds(0)); }
 
 std::optional<Context> Tracer::Begin(const std::optional<Context>& parent) const {
-  const bool decided = parent.has_value() && sampler_.parents_decide;
-  if (decided ? !parent->sampled : sampler_.ratio <= 0) return std::nullopt;
-  Context context;
-  context.trace_id = parent.has_value() ? parent->trace_id : RandomId<16>();
-  if (!decided && !IsIn(context.trace_id, sampler_.ratio)) return std::nullopt;
-  context.span_id = RandomId<8>();
-  context.sampled = true;
-  return context;
+  thread_local absl::BitGen random;
+  const bool sampled = parent.has_value() ? parent->sampled : absl::Bernoulli(random, ratio_);
+  if (!sampled) return std::nullopt;
+  return Context{parent.has_value() ? parent->trace_id : RandomId<16>(), RandomId<8>(), true};
 }
 
-void Tracer::Add(Span span) {
-  State& state = *state_;
-  const std::lock_guard lock(state.mutex);
-  if (state.waiting.size() >= kMostWaiting || state.closing) {
-    state.full.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  state.waiting.push_back(std::move(span));
-  // Otherwise the thread looks a second after the last time.
-  if (state.waiting.size() == kBatch) state.changed.notify_one();
-}
-
-uint64_t Tracer::exported() const { return state_->exported.load(std::memory_order_relaxed); }
-
-Dropped Tracer::dropped() const {
-  return {state_->full.load(std::memory_order_relaxed),
-          state_->failed.load(std::memory_order_relaxed)};
+void Tracer::Write(const Span& span) {
+  writer_.Write([&] { return absl::StrCat(resource_, SpanText(span), "]}]}]}\n"); });
 }
 
 void Tracer::Close(std::chrono::milliseconds most) {
-  State& state = *state_;
-  std::unique_lock lock(state.mutex);
-  if (std::exchange(state.closing, true)) return;
-  state.close_until = Clock::now() + most;
-  state.changed.notify_one();
-  const auto ended = [&state] { return state.ended; };
-  if (state.changed.wait_until(lock, state.close_until, ended)) return;
-  // It may be in a post, which ends now, or in a name lookup, where it is left behind.
-  state.poster.Interrupt();
-  state.changed.wait_for(lock, std::chrono::milliseconds(500), ended);
-}
-
-void Tracer::Run(const std::shared_ptr<State>& shared) {
-  State& state = *shared;
-  std::unique_lock lock(state.mutex);
-  for (;;) {
-    state.changed.wait_for(lock, state.settings.interval,
-                           [&state] { return state.closing || state.waiting.size() >= kBatch; });
-    while (!state.waiting.empty()) {
-      const auto count = static_cast<ptrdiff_t>(std::min(state.waiting.size(), kBatch));
-      std::vector<Span> batch(std::make_move_iterator(state.waiting.begin()),
-                              std::make_move_iterator(state.waiting.begin() + count));
-      state.waiting.erase(state.waiting.begin(), state.waiting.begin() + count);
-      lock.unlock();
-      Export(state, batch);
-      lock.lock();
-    }
-    if (state.closing) break;
-  }
-  state.ended = true;
-  state.changed.notify_all();
-}
-
-// Tries a few times, as long as that makes sense. Meanwhile other spans wait in the queue, and are
-// dropped when it is full.
-void Tracer::Export(State& state, const std::vector<Span>& batch) {
-  static log::Repeated failed(log::Level::kWarn, "spans not exported", 2);
-  const std::string body = EncodeOtlp(state.settings.resource, batch);
-  std::chrono::milliseconds pause = state.settings.interval;
-  absl::Status status = absl::UnavailableError("the server ends");
-  for (int attempt = 0; attempt < kAttempts; ++attempt, pause *= 2) {
-    std::unique_lock lock(state.mutex);
-    // Waits between attempts, unless the tracer closes.
-    if (attempt > 0) state.changed.wait_for(lock, pause, [&state] { return state.closing; });
-    std::chrono::milliseconds time = state.settings.post_time;
-    if (state.closing) {
-      time = std::min(time, std::chrono::duration_cast<std::chrono::milliseconds>(
-                                state.close_until - Clock::now()));
-    }
-    lock.unlock();
-    if (time.count() <= 0) break;
-    status = state.poster.Post(body, time);
-    if (status.ok()) {
-      state.exported.fetch_add(batch.size(), std::memory_order_relaxed);
-      return;
-    }
-    if (!absl::IsUnavailable(status)) break;
-  }
-  state.failed.fetch_add(batch.size(), std::memory_order_relaxed);
-  failed.Write([&] { return log::Fields{{"spans", batch.size()}, {"error", status.message()}}; });
+  if (!std::exchange(closed_, true)) writer_.Close(most);
 }
 
 }  // namespace quantd::trace

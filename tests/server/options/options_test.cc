@@ -245,13 +245,6 @@ TEST(Options, WhatIsPossibleIsSaid) {
   }
 }
 
-TEST(Options, AValueThatMayHoldAPasswordIsNotRepeated) {
-  const absl::Status status = Parse({"--otlp_endpoint=ftp://me:secret@host"}).status();
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("invalid value for --otlp_endpoint: must be http[s]://HOST"));
-  EXPECT_THAT(std::string(status.message()), Not(HasSubstr("secret")));
-}
-
 TEST(Options, HelpAndVersion) {
   EXPECT_EQ(Parse({"--help"})->action, Action::kHelp);
   EXPECT_EQ(Parse({"--version"})->action, Action::kVersion);

@@ -25,10 +25,6 @@
 {{- $text := ternary (printf "%.0f" $value) (toString $value) (and (kindIs "float64" $value) (eq (toString (floor $value)) (toString $value))) }}
 {{- $_ := set $env (printf "QUANTD_%s" (upper $name)) $text }}
 {{- end }}
-{{- if include "quantd.traced" .root }}
-{{- include "quantd.resourceEnv" . }}
-{{- $_ := set $env "OTEL_RESOURCE_ATTRIBUTES" (include "quantd.resourceAttributes" .) }}
-{{- end }}
 {{- /* A variable of extraEnv replaces the chart's own. */}}
 {{- range $v.extraEnv }}{{ $_ := unset $env .name }}{{ end }}
 {{- range $name, $value := $env }}
@@ -38,54 +34,6 @@
 {{- with $v.extraEnv }}
 {{ toYaml . }}
 {{- end }}
-{{- end }}
-
-{{- /* Whether spans may be exported: the contents of extraEnvFrom are not known here. */}}
-{{- define "quantd.traced" -}}
-{{- if or (include "quantd.tracesPort" .) .Values.extraEnvFrom }}yes{{ end }}
-{{- end }}
-
-{{- /* The port of the collector that flags.otlp_endpoint, or else extraEnv, names; empty: none is named. */}}
-{{- define "quantd.tracesPort" -}}
-{{- $endpoint := .Values.flags.otlp_endpoint | default "" }}
-{{- $http := "4318" }}
-{{- range $name := list "QUANTD_OTLP_ENDPOINT" "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" "OTEL_EXPORTER_OTLP_ENDPOINT" }}
-{{- range $.Values.extraEnv }}
-{{- if and (eq .name $name) (not $endpoint) }}
-{{- /* The port in a secret or a ConfigMap is not known here: assume OTLP's. */}}
-{{- $endpoint = .value | default "http://collector:4318" }}
-{{- $http = ternary "4318" "80" (hasPrefix "QUANTD" $name) }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- if $endpoint }}
-{{- $authority := regexReplaceAll "^[A-Za-z]+://(\\[[^]]*\\])?([^/]*).*$" $endpoint "$2" }}
-{{- regexFind ":[0-9]+$" $authority | trimPrefix ":" | default (ternary "443" $http (hasPrefix "https:" (lower $endpoint))) }}
-{{- end }}
-{{- end }}
-
-{{- /* The attributes of the pod in spans: from the downward API, before the variable that refers to them. */}}
-{{- define "quantd.resourceEnv" -}}
-{{- $theirs := list }}
-{{- range .root.Values.extraEnv }}{{ $theirs = append $theirs .name }}{{ end }}
-{{- range $name, $path := dict "K8S_NAMESPACE_NAME" "metadata.namespace" "K8S_NODE_NAME" "spec.nodeName" "K8S_POD_NAME" "metadata.name" "K8S_POD_UID" "metadata.uid" }}
-{{- if not (has $name $theirs) }}
-- name: {{ $name }}
-  valueFrom:
-    fieldRef:
-      fieldPath: {{ $path }}
-{{- end }}
-{{- end }}
-{{- end }}
-
-{{- define "quantd.resourceAttributes" -}}
-{{- $v := .root.Values }}
-{{- $all := dict "k8s.namespace.name" "$(K8S_NAMESPACE_NAME)" "k8s.pod.name" "$(K8S_POD_NAME)" "k8s.pod.uid" "$(K8S_POD_UID)" "k8s.node.name" "$(K8S_NODE_NAME)" "k8s.container.name" "quantd" }}
-{{- if not .sidecar }}{{ $_ := set $all (printf "k8s.%s.name" $v.mode) (include "quantd.fullname" .root) }}{{ end }}
-{{- range $key, $value := $v.traces.attributes }}{{ $_ := set $all $key ($value | replace "%" "%25" | replace "," "%2C") }}{{ end }}
-{{- $pairs := list }}
-{{- range $key, $value := $all }}{{ $pairs = append $pairs (printf "%s=%s" $key $value) }}{{ end }}
-{{- join "," $pairs }}
 {{- end }}
 
 {{- define "quantd.volumeMounts" -}}

@@ -4,8 +4,8 @@
 //   std::thread thread([&] { while (auto line = lines.Take()) Write(*line); });
 //   lines.PushOver("...");
 //   lines.Close();
-#ifndef QUANTD_SERVER_MAILBOX_MAILBOX_H_
-#define QUANTD_SERVER_MAILBOX_MAILBOX_H_
+#ifndef QUANTD_SERVER_LOG_MAILBOX_H_
+#define QUANTD_SERVER_LOG_MAILBOX_H_
 
 #include <condition_variable>
 #include <cstddef>
@@ -62,4 +62,4 @@ class Mailbox {
 
 }  // namespace quantd
 
-#endif  // QUANTD_SERVER_MAILBOX_MAILBOX_H_
+#endif  // QUANTD_SERVER_LOG_MAILBOX_H_

@@ -1,4 +1,4 @@
-#include "server/mailbox/mailbox.h"
+#include "server/log/mailbox.h"
 
 #include <gtest/gtest.h>
 
