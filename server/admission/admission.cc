@@ -95,10 +95,7 @@ absl::Status Admission::Hold(uint64_t bytes, uint64_t spare, Permit& from, Permi
   const uint64_t moved = std::min({spare, from.bytes_, bytes});
   if (bytes > most - bytes_[Permit::kHeld] ||
       bytes - moved > limits_.memory_budget_bytes - all_bytes()) {
-    const bool for_spare =
-        bytes <= most - bytes_[Permit::kHeld] &&
-        bytes - moved <= limits_.memory_budget_bytes - all_bytes() + bytes_[Permit::kSpare];
-    holds_refused_ += for_spare ? 0 : 1;
+    ++holds_refused_;
     return absl::UnavailableError(
         absl::StrCat("the server is busy: calls hold ", bytes_[Permit::kHeld],
                      " bytes of memory, and all requests together ", all_bytes(),
@@ -197,27 +194,10 @@ uint64_t Admission::inflight_bytes() const {
   return all_bytes();
 }
 
-bool Admission::TakeSpare(uint64_t bytes, uint64_t later, Permit& permit) {
-  const uint64_t most = limits_.memory_budget_bytes / 16;
-  const std::lock_guard lock(mutex_);
-  uint64_t& all = bytes_[Permit::kSpare];
-  if (all > most || bytes > most - all || !HasPlenty(std::max(bytes, later))) return false;
-  permit.admission_ = this;
-  permit.kind_ = Permit::kSpare;
-  permit.bytes_ = bytes;
-  all += bytes;
-  return true;
-}
-
 bool Admission::has_plenty() const {
   const std::lock_guard lock(mutex_);
-  return HasPlenty(0);
-}
-
-bool Admission::HasPlenty(uint64_t more) const {
   const uint64_t half = limits_.memory_budget_bytes / 2;
   return queues_[kSmall].size() + queues_[kLarge].size() == 0 && all_bytes() <= half &&
-         more <= half - all_bytes() &&
          requests_[kSmall] + requests_[kLarge] <= limits_.max_inflight_requests / 2;
 }
 

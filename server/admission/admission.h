@@ -63,8 +63,8 @@ class Permit {
   friend class Admission;
   Admission* admission_ = nullptr;
   uint64_t bytes_ = 0;
-  // Small and large requests, what calls hold, and what they can do without.
-  enum Kind : uint8_t { kSmall, kLarge, kHeld, kSpare, kEnd };
+  // Small and large requests, and what calls hold.
+  enum Kind : uint8_t { kSmall, kLarge, kHeld, kEnd };
   Kind kind_ = kSmall;
   bool counted_ = false;
 };
@@ -104,11 +104,6 @@ class Admission {
   // flag): more than half of the budget would be held. UNAVAILABLE: not free now; the client can
   // retry.
   absl::Status Hold(uint64_t bytes, uint64_t spare, Permit& from, Permit& held);
-  // Takes memory for results that may turn out to be useless, if there will be plenty when the
-  // caller asks for `later` bytes instead, and if all such memory is at most a sixteenth of the
-  // budget. The caller returns it within half a second when anyone_waits(), and before it waits
-  // itself. REQUIRES: `permit` is empty.
-  bool TakeSpare(uint64_t bytes, uint64_t later, Permit& permit);
   // Removes a request from the queue. Returns false and does nothing if it is not in the queue.
   bool Cancel(Waiting& waiting);
 
@@ -122,7 +117,7 @@ class Admission {
   // Whether half of everything is free and no request waits. A request may then keep its permit for
   // longer than necessary.
   bool has_plenty() const;
-  // How many times Hold has returned UNAVAILABLE, except for what can be spared.
+  // How many times Hold has returned UNAVAILABLE.
   uint64_t holds_refused() const;
   // For how long there has been a waiting request without a break; 0 if none waits.
   loop::Clock::duration crowded_for() const;
@@ -131,7 +126,6 @@ class Admission {
   friend class Permit;
   enum Lane { kSmall, kLarge };
   uint64_t all_bytes() const { return std::accumulate(bytes_.begin(), bytes_.end(), uint64_t{0}); }
-  bool HasPlenty(uint64_t more) const;
   static Lane LaneOf(uint64_t bytes) { return bytes <= kSmallBytes ? kSmall : kLarge; }
   // All of these require that mutex_ is held.
   bool Fits(Lane lane, uint64_t bytes) const;

@@ -41,16 +41,6 @@ absl::Status Operation::Execute(const Executor& executor, Interrupted interrupte
   return quantd::Execute(plan_, x_, executor, interrupted, OutputOf(contents), &contents.error);
 }
 
-absl::Status Operation::BeginElements(const RangeSoFar& known, const Executor& executor,
-                                      Interrupted interrupted, wire::ResponseContents& contents) {
-  const auto* const plan = std::get_if<DynamicQuantizePlan>(&plan_);
-  if (plan == nullptr) return absl::OkStatus();
-  absl::StatusOr<QuantizePlan> second =
-      FindScale(*plan, x_, known, executor, interrupted, OutputOf(contents));
-  if (second.ok()) plan_ = *std::move(second);
-  return second.status();
-}
-
 absl::Status Operation::ExecuteElements(int64_t begin, int64_t end, const Executor& executor,
                                         absl::Span<uint8_t> y) const {
   const auto never = [] { return false; };
@@ -64,11 +54,6 @@ bool HasElements(const wire::Request& request) {
   const auto few = [](const TensorView& scale) { return scale.bytes.size() <= kFewScaleBytes; };
   if (const auto* const quantize = std::get_if<QuantizeParameters>(&request.parameters)) {
     return !quantize->report_error && few(quantize->scale);
-  }
-  if (const auto* const dynamic = std::get_if<DynamicQuantizeParameters>(&request.parameters)) {
-    const Granularity& blocks = dynamic->granularity;
-    return !dynamic->report_error && !blocks.axis.has_value() && blocks.block_size == 0 &&
-           blocks.block_shape.empty() && dynamic->scale_type != DataType::kFloat8E4M3Fn;
   }
   const auto* const dequantize = std::get_if<DequantizeParameters>(&request.parameters);
   return dequantize != nullptr && few(dequantize->scale);

@@ -24,7 +24,7 @@ namespace quantd::operations {
 // A part of y may begin at a multiple of this: there its bytes are whole for every type.
 inline constexpr int64_t kElementsStep = 64;
 
-// Movable; immutable except for BeginElements. Views the request that it was planned from.
+// Movable; immutable. Views the request that it was planned from.
 class Operation {
  public:
   wire::Method method() const { return layout_.method; }
@@ -47,14 +47,8 @@ class Operation {
   absl::Status Execute(const Executor& executor, Interrupted interrupted,
                        wire::ResponseContents& contents) const;
 
-  // Prepares ExecuteElements: fills everything in `contents` but y. The operation views `contents`
-  // from then on. `known`: the range of x found so far; a DynamicQuantize reads the rest of x now.
-  // Fails like Execute. REQUIRES: HasElements of its request.
-  absl::Status BeginElements(const RangeSoFar& known, const Executor& executor,
-                             Interrupted interrupted, wire::ResponseContents& contents);
-  // Fills only y[begin, end), from the same elements of x: others need not be there yet. REQUIRES:
-  // BeginElements was OK, or it is a Quantize; begin is a multiple of kElementsStep, begin <= end
-  // <= elements(), and y has room for their bytes.
+  // Fills only y[begin, end). REQUIRES: HasElements of its request; begin is a multiple of
+  // kElementsStep, begin <= end <= elements(), and y has room for their bytes.
   absl::Status ExecuteElements(int64_t begin, int64_t end, const Executor& executor,
                                absl::Span<uint8_t> y) const;
 
@@ -69,8 +63,8 @@ class Operation {
   uint64_t plan_bytes_ = 0;        // allocated by the plan
 };
 
-// Whether y should be made by ExecuteElements: nothing else in the response depends on y, and there
-// are few scales, which each part prepares again.
+// Whether y can be made by ExecuteElements: a Quantize or Dequantize without an error report. And
+// there are few scales, which each part prepares again.
 bool HasElements(const wire::Request& request);
 
 // Checks everything about the request except the elements of x. The operation views `request`,

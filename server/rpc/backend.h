@@ -16,7 +16,6 @@
 #include "server/regions/regions.h"
 #include "server/rpc/call.h"
 #include "server/rpc/executors.h"
-#include "server/rpc/request_ends.h"
 #include "server/stored_parameters/library.h"
 #include "server/stored_parameters/worker.h"
 #include "server/trace/tracer.h"
@@ -42,7 +41,6 @@ struct Backend {
   const transport::Encoding compress_answers = transport::Encoding::kIdentity;
   const uint64_t compress_answers_from = 1024;
   operations::Costs costs = {};
-  RequestEnds request_ends = {};
   std::atomic<bool> draining{false};  // streams take no more items
   // Traces calls; null: no tracing. Set before the first call.
   trace::Tracer* tracer = nullptr;

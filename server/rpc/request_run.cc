@@ -24,20 +24,12 @@ constexpr uint64_t kErrorBytes = 4 << 10;  // of a response with an error
 
 }  // namespace
 
-void RequestRun::Read(wire::Method method, loop::Event& read) {
-  transport::MessageWatcher* watcher = nullptr;
-  if (method == wire::Method::kQuantize) watcher = &codes_;
-  if (method == wire::Method::kDynamicQuantize) watcher = &range_;
-  stream_.Read(message_, read, watcher);
-}
-
 absl::Status RequestRun::Begin(wire::Method method) {
   method_ = method;
   begin_ = method == wire::Method::kStream ? stream_.message_began_at() : stream_.arrived_at();
   rest_ = wire::RestOf(method, message_.bytes(), wire::kFewFields);
   if (!rest_.whole) rest_.parameters = {};  // a later field may replace it
   return CatchOutOfMemory([this] {
-    codes_.OnWhole(message_.bytes());
     if (rest_.parameters.empty() || !has_sets()) return absl::OkStatus();
     FoundSet found = backend_.parameters->FindInMemory(rest_.parameters, "parameters");
     if (found.ok()) set_ = *std::move(found);
@@ -121,14 +113,7 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
     if (!absl::IsResourceExhausted(asked)) return asked;
     compression_.GiveUp();
   }
-  absl::Status asked = reservation_.AskForMemory(bytes, 0, admitted);
-  if (asked.ok() && !queued()) {
-    codes_.Admitted();
-    return asked;
-  }
-  // What it has may be what it needs. And no call waits while it has what others wait for.
-  codes_.Drop();
-  return asked.ok() ? asked : reservation_.AskForMemory(bytes, 0, admitted);
+  return reservation_.AskForMemory(bytes, 0, admitted);
 }
 
 // The most memory for compressing the response.
@@ -145,7 +130,6 @@ absl::Status RequestRun::TakeCore(loop::Event& scheduled) {
     scheduled.Complete(true);
     return absl::OkStatus();
   }
-  codes_.Drop();
   return reservation_.AskForCore(estimate_ + compression_.time(), scheduled);
 }
 
@@ -163,10 +147,8 @@ absl::Status RequestRun::Execute() {
   });
   if (status.ok()) status = CatchOutOfMemory([this] { return Run(); });
   computing_ = Clock::now() - begin;
-  if (made_as_sent_) computing_ += range_.computing();
   const int cores = std::max(reservation_.cores(), 1);
   backend_.metrics.CountComputing(cores, computing_);
-  if (made_as_sent_) computing_ += codes_.computing();
   work_ = computing_ * cores;
   reservation_.GiveSpareCores();
   if (!status.ok()) made_as_sent_ = false;
@@ -186,7 +168,6 @@ void RequestRun::EndKernel() {
 }
 
 void RequestRun::DropRequest() {
-  codes_.Drop();
   operation_.reset();
   request_.reset();
   found_.reset();
@@ -197,7 +178,6 @@ void RequestRun::DropRequest() {
 
 // The response is complete, or has failed.
 void RequestRun::Computed(const absl::Status& status) {
-  codes_.Drop();  // they are sent, and need no memory below
   if (status.ok()) {
     Count();
     if (cost_.bytes != 0) backend_.costs.Learn(cost_, work_);
@@ -258,11 +238,8 @@ const Executor& RequestRun::TakeCores() {
 
 absl::Status RequestRun::Run() {
   const Clock::time_point now = Clock::now();
-  // Computing while x arrives is not waiting.
-  const Clock::duration early =
-      made_as_sent_ ? range_.computing() + codes_.computing() : Clock::duration();
-  backend_.metrics.queue_seconds().Observe(now - begin_ - early);
-  NoteQueue(now - begin_ - early);
+  backend_.metrics.queue_seconds().Observe(now - begin_);
+  NoteQueue(now - begin_);
   kernel_began_ = now;
   if (timeline_ != nullptr) timeline_->kernel_began = now;
   response_.emplace(operation_->response_layout(), backend_.pool, made_as_sent_);
@@ -274,9 +251,7 @@ absl::Status RequestRun::Run() {
   if (layout.output.has_value()) {
     contents.y = shared_.PrepareOutput(layout.y.bytes, interrupted);
   }
-  if (made_as_sent_) {
-    return operation_->BeginElements(KnownRange(), backend_.executors.of(1), interrupted, contents);
-  }
+  if (made_as_sent_) return absl::OkStatus();
   return operation_->Execute(TakeCores(), interrupted, contents);
 }
 

@@ -17,8 +17,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "server/operations/operation.h"
-#include "server/rpc/arriving_codes.h"
-#include "server/rpc/arriving_range.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/compression.h"
 #include "server/rpc/disk_task.h"
@@ -31,8 +29,7 @@
 
 namespace quantd::rpc {
 
-// For tests: called before every kernel but those that run while x arrives, on its thread. Null in
-// a server.
+// For tests: called before every kernel, on its thread. Null in a server.
 inline std::atomic<void (*)()> before_kernel_for_testing{nullptr};
 
 class RequestRun final : private transport::MessageSource {
@@ -41,7 +38,6 @@ class RequestRun final : private transport::MessageSource {
   RequestRun(Backend& backend, transport::ServerCall& stream, Timeline* timeline)
       : backend_(backend),
         stream_(stream),
-        codes_(backend, stream),
         timeline_(timeline),
         disk_task_(backend, stream),
         reservation_(backend, stream),
@@ -52,7 +48,7 @@ class RequestRun final : private transport::MessageSource {
   // The next nine are called on the thread that leads the stream's loop.
 
   // Reads the request. `read` completes as for ServerCall::Read.
-  void Read(wire::Method method, loop::Event& read);
+  void Read(loop::Event& read) { stream_.Read(message_, read); }
   // Inspects the received message: a call's request, or (kStream) an item.
   absl::Status Begin(wire::Method method);
   // Whether the request names a stored set that is not in memory. Then the disk must be searched:
@@ -108,7 +104,6 @@ class RequestRun final : private transport::MessageSource {
   absl::Status Plan();
   absl::Status Run();
   bool IsMadeAsSent() const;
-  RangeSoFar KnownRange() const;
   memory::Piece MakeMore() override;
   uint64_t SavedBytes() const;
   absl::Status CheckMemory(uint64_t needed);
@@ -122,8 +117,6 @@ class RequestRun final : private transport::MessageSource {
   Backend& backend_;
   transport::ServerCall& stream_;
   transport::Message message_;
-  ArrivingRange range_;  // for a DynamicQuantize
-  ArrivingCodes codes_;  // for a Quantize
   Timeline* const timeline_;
   Clock::time_point begin_;  // the arrival of the call or the item
   Clock::duration decoding_{};

@@ -1,7 +1,6 @@
 // A response that is made while it is sent.
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 #include "quantd/shape.h"
 #include "server/operations/operation.h"
@@ -10,38 +9,42 @@
 namespace quantd::rpc {
 namespace {
 
+// The bytes of x or y, of the larger one, that are made at once: both fit the second-level cache.
+constexpr uint64_t kSliceBytes = 256 << 10;
 // The bytes of y in memory at a time: those under way, the part before them and the one after.
 constexpr uint64_t kMostOfY = transport::kMostMadeAhead + 2 * kSliceBytes;
 
-}  // namespace
+constexpr uint64_t kLargeBytes = 2 << 20;  // of x and y
+constexpr double kFastNanosecondsPerByte = 0.25;
 
-RangeSoFar RequestRun::KnownRange() const {
-  const auto* const dynamic = std::get_if<DynamicQuantizeParameters>(&request_->parameters);
-  return dynamic == nullptr ? RangeSoFar{} : range_.Of(dynamic->x, message_.bytes());
+int64_t SliceElements(const operations::Operation& operation) {
+  const int bits = std::max(Info(operation.input_type()).bits, Info(operation.output_type()).bits);
+  return static_cast<int64_t>(kSliceBytes) * 8 / bits / operations::kElementsStep *
+         operations::kElementsStep;
 }
+
+// Whether the loop's thread can make such a response in slices.
+bool IsFastAndLarge(const operations::CostKind& cost, std::chrono::nanoseconds estimate) {
+  return cost.bytes >= kLargeBytes && static_cast<double>(estimate.count()) <=
+                                          kFastNanosecondsPerByte * static_cast<double>(cost.bytes);
+}
+
+}  // namespace
 
 // Not if it can fail after its first bytes are sent, or has values that are known only at the end.
 // And not if others may want the request's memory while a slow reader takes the response.
 bool RequestRun::IsMadeAsSent() const {
   if (method_ == wire::Method::kStream || !request_.has_value()) return false;
-  if (method_ == wire::Method::kDynamicQuantize) {
-    const TensorView& x = std::get<DynamicQuantizeParameters>(request_->parameters).x;
-    const RangeSoFar known = KnownRange();
-    if (!known.finite || x.bytes.size() > ByteSize(x.data_type, known.elements) + kSliceBytes) {
-      return false;
-    }
-  }
   return operations::HasElements(*request_) && backend_.admission.has_plenty() &&
          request_->shared.empty() && !request_->output.has_value() &&
          request_->output_encoding == wire::Encoding::kRaw && compression_.time().count() == 0 &&
          IsFastAndLarge(cost_, estimate_);
 }
 
-// The part of its response's memory that is not needed, because y is never complete in memory,
-// unless it was computed while x arrived.
+// The part of its response's memory that is not needed, because y is never complete in memory.
 uint64_t RequestRun::SavedBytes() const {
   const uint64_t y = operation_->response_layout().y.bytes;
-  return made_as_sent_ && y > kMostOfY && !codes_.any() ? y - kMostOfY : 0;
+  return made_as_sent_ && y > kMostOfY ? y - kMostOfY : 0;
 }
 
 void RequestRun::Write(loop::Event& written) {
@@ -57,11 +60,7 @@ memory::Piece RequestRun::MakeMore() {
   const Clock::time_point begin = Clock::now();
   const int64_t all = operation_->elements();
   const DataType type = operation_->output_type();
-  int64_t end = std::min(all, made_elements_ + SliceElements(*operation_));
-  if (memory::Piece ready = codes_.Take(made_elements_, end); ready.begin != nullptr) {
-    made_elements_ = end;
-    return ready;
-  }
+  const int64_t end = std::min(all, made_elements_ + SliceElements(*operation_));
   const size_t y_bytes = ByteSize(type, end) - ByteSize(type, made_elements_);
   const absl::Span<const uint8_t> behind = end == all ? behind_y_ : absl::Span<uint8_t>();
   const size_t size = y_bytes + behind.size();

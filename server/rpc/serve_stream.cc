@@ -61,7 +61,7 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::ServerCall& stre
     }
     RequestRun run(backend, stream, meter.timeline());
     read.Reset();
-    run.Read(wire::Method::kStream, read);
+    run.Read(read);
     const bool has_item = co_await read;
     if (!has_item) break;  // the client has sent everything, or is gone
     meter.Received();

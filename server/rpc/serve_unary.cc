@@ -14,7 +14,7 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::ServerCall& strea
   loop::Event read, found, admitted, scheduled, written, finished;
   {
     RequestRun run(backend, stream, meter.timeline());
-    run.Read(method, read);
+    run.Read(read);
     const bool has_request = co_await read;
     if (has_request) meter.Received();
     absl::Status status = has_request ? run.Begin(method) : NoRequestStatus(stream);

@@ -28,8 +28,6 @@ constexpr int kUnsentBytes = 512 << 10;
 
 constexpr std::chrono::seconds kHandshake{10};
 constexpr std::chrono::seconds kLinger{1};
-// A message is slow if no 256 KiB of it arrive in this time.
-constexpr std::chrono::milliseconds kSlow{250};
 
 Path SetOptions(int fd) {
   int domain = 0;
@@ -262,15 +260,12 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
   }
 }
 
-// Tells those who watch slow messages. Gives up a message that has waited for room for too long,
+// Gives up a message that has waited for room for too long,
 // and a response that the peer's window blocks while others wait for its memory.
 void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
   const Limits& limits = context_.limits;
   for (ServerCall* stream = streams_; stream != nullptr;) {
     ServerCall* const next = stream->next_;
-    if (stream->watcher_ != nullptr && (anyone_waits || now - stream->moved_at_ > kSlow)) {
-      stream->watcher_->OnSlow();
-    }
     if (stream->waits_for_room_ && now - stream->waits_since_ > limits.queue_timeout) {
       stream->WaitedTooLong();
     } else if (stream->sending() && !stream->cut_off_ &&

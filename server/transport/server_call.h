@@ -68,21 +68,6 @@ class MessageSource {
   ~MessageSource() = default;
 };
 
-// Observes a message while it arrives.
-class MessageWatcher {
- public:
-  // The message has `size` bytes, of which `so_far` have arrived; they may be at another address
-  // the next time. Called on the thread that leads the stream's loop. Not called for every byte,
-  // and never for compressed messages.
-  virtual void OnMore(absl::Span<const uint8_t> so_far, size_t size) = 0;
-  // The message arrives slowly, or others wait for memory: it is time to free what was taken for
-  // it. Called on the same thread.
-  virtual void OnSlow() {}
-
- protected:
-  ~MessageWatcher() = default;
-};
-
 // Something that a call waits for elsewhere, and that can be cancelled to wake the call.
 class Cancellable {
  public:
@@ -108,9 +93,8 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   loop::Clock::time_point message_began_at() const { return message_began_at_; }
 
   // Reads the next message into `message`, then completes `read` with true. REQUIRES: no other read
-  // is in progress. The message's memory counts as being received until Taken. `watcher` observes
-  // the message until then; may be null.
-  void Read(Message& message, loop::Event& read, MessageWatcher* watcher = nullptr);
+  // is in progress. The message's memory counts as being received until Taken.
+  void Read(Message& message, loop::Event& read);
   // The call has its own memory for the message that it has read; the next message may come in.
   void Taken();
 
@@ -266,7 +250,6 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   loop::Clock::time_point waits_since_;
   Message* read_into_ = nullptr;
   loop::Event* read_ = nullptr;
-  MessageWatcher* watcher_ = nullptr;  // of what is read
 
   Metadata initial_metadata_;
   Encoding out_encoding_ = Encoding::kIdentity;

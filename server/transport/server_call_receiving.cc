@@ -219,7 +219,6 @@ void ServerCall::Append(const uint8_t* data, size_t size) {
   if (place != data) std::memmove(place, data, size);
   received_ += size;
   NoteMove(size);
-  if (watcher_ != nullptr && prefix_[0] == 0) watcher_->OnMore({buffer_.data(), received_}, total_);
   if (received_ == total_) {
     MessageComplete();
     return;
@@ -295,14 +294,12 @@ void ServerCall::CompleteRead(bool ok) {
     read_into_->was_compressed = prefix_[0] != 0;
   }
   read_into_ = nullptr;
-  watcher_ = nullptr;
   loop_.Complete(*std::exchange(read_, nullptr), ok);
 }
 
-void ServerCall::Read(Message& message, loop::Event& read, MessageWatcher* watcher) {
+void ServerCall::Read(Message& message, loop::Event& read) {
   read_into_ = &message;
   read_ = &read;
-  watcher_ = watcher;
   // An interruption discards the message that had arrived.
   const bool complete = incoming_ == Incoming::kComplete && !interrupted();
   const bool over = remote_end_ && incoming_ != Incoming::kCompressed;

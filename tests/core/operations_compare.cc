@@ -213,37 +213,6 @@ bool TryDequantize(Random& random, const Shape& shape, const RandomBlocks& block
   return true;
 }
 
-namespace {
-
-// The two passes separately: the range of x while it arrives, then y in parts.
-void ComparePasses(Random& random, const DynamicQuantizePlan& plan, const OwnedTensor& x,
-                   const absl::Status& wanted_status, const DynamicAnswer& wanted) {
-  const Misaligned given(x.bytes, static_cast<size_t>(random.Below(64)));
-  RangeSoFar range;
-  for (int64_t end = 0; range.elements < plan.elements && !random.OneIn(4);) {
-    end = std::min(plan.elements, end + random.Below(plan.elements / 2 + 2));
-    const absl::Span<const uint8_t> arrived = given.bytes().first(ByteSize(plan.input_type, end));
-    WidenRange(plan.input_type, arrived, end, range);
-    if (!range.finite) break;
-  }
-  DynamicAnswer got(plan);
-  const absl::StatusOr<QuantizePlan> second =
-      FindScale(plan, given.bytes(), range, SomeExecutor(random), Never, got.Output());
-  EXPECT_EQ(second.status().ToString(), wanted_status.ToString());
-  if (!second.ok()) return;
-  const std::string what = Describe("FindScale", plan);
-  EXPECT_EQ(Difference(got.scale, wanted.scale), "") << what;
-  EXPECT_EQ(Difference(got.zero_point, wanted.zero_point), "") << what;
-  const std::vector<uint8_t> parts =
-      InParts(random, *second, [&](int64_t begin, int64_t end, absl::Span<uint8_t> place) {
-        return QuantizeElements(*second, given.bytes(), begin, end, SomeExecutor(random), Never,
-                                place);
-      });
-  EXPECT_EQ(Difference(parts, wanted.y), "") << what;
-}
-
-}  // namespace
-
 bool IsTheReference(Random& random, const DynamicQuantizeParameters& parameters,
                     const OwnedTensor& x) {
   absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(parameters);

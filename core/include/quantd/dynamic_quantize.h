@@ -31,27 +31,6 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const u
                              const Executor& executor, Interrupted interrupted,
                              const DynamicQuantizeOutput& output, QuantizationError* error);
 
-// The range of the first elements of an x whose other elements have not arrived yet.
-struct RangeSoFar {
-  int64_t elements = 0;
-  float minimum = 0;
-  float maximum = 0;
-  bool finite = true;  // false: one of them is NaN or infinite, and the range is invalid
-};
-
-// Widens the range by the elements of x after range.elements, up to `end`. REQUIRES:
-// DynamicQuantize accepts `type`; range.elements <= end; x has the bytes of `end` elements.
-void WidenRange(DataType type, absl::Span<const uint8_t> x, int64_t end, RangeSoFar& range);
-
-// The first pass of DynamicQuantize: writes all of `output` except y, and returns a plan that makes
-// y, at once or in parts (quantize.h), with the same result but without an error report. That plan
-// views `output`. `known`: the range found so far. Returns the errors of DynamicQuantize. REQUIRES:
-// plan.layout.scale_count == 1, !plan.has_tensor_scale.
-absl::StatusOr<QuantizePlan> FindScale(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
-                                       const RangeSoFar& known, const Executor& executor,
-                                       Interrupted interrupted,
-                                       const DynamicQuantizeOutput& output);
-
 // The most bytes that it uses on this number of threads, in addition to x and the outputs.
 uint64_t ScratchBytes(const DynamicQuantizePlan& plan, int threads);
 

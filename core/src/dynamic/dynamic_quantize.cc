@@ -171,49 +171,6 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const u
   return status;
 }
 
-void WidenRange(DataType type, absl::Span<const uint8_t> x, int64_t end, RangeSoFar& range) {
-  if (!range.finite || range.elements == end) return;
-  DynamicQuantizePlan plan;
-  plan.input_type = type;
-  plan.elements = end;
-  plan.input_bytes = ByteSize(type, end);
-  const auto never = [] { return false; };
-  range.finite = FindRanges(plan, OneBlock(end), x, {range.elements, end, 0, 1}, nullptr, never,
-                            &range.minimum, &range.maximum)
-                     .ok();
-  range.elements = end;
-}
-
-absl::StatusOr<QuantizePlan> FindScale(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
-                                       const RangeSoFar& known, const Executor& executor,
-                                       Interrupted interrupted,
-                                       const DynamicQuantizeOutput& output) {
-  const RangeSoFar range = known.finite ? known : RangeSoFar{};
-  const Part all{0, plan.elements, 0, 1};
-  DynamicScales scales(1);
-  *scales.min() = range.minimum;
-  *scales.max() = range.maximum;
-  if (range.elements < plan.elements) {
-    const absl::Status found =
-        FindRanges(plan, OneBlock(plan.elements), x, {range.elements, plan.elements, 0, 1},
-                   &executor, interrupted, scales.min(), scales.max());
-    if (!found.ok()) return found;
-  }
-  const absl::StatusOr<Magnitudes> made =
-      MakeScales(plan, MakerOf(plan), all, nullptr, scales, output);
-  if (!made.ok()) return made.status();
-  QuantizePlan result;
-  static_cast<PlanBase&>(result) = plan;
-  result.quotient = ChooseQuotient(plan, *made);
-  result.saturate = plan.saturate;
-  result.has_zero_point = plan.has_zero_point;
-  result.minimum = plan.minimum;
-  result.maximum = plan.maximum;
-  result.scales = {plan.scale_type, output.scale};
-  if (plan.has_zero_point) result.zero_points = {plan.output_type, output.zero_point};
-  return result;
-}
-
 uint64_t ScratchBytes(const DynamicQuantizePlan& plan, int threads) {
   // Per scale of a part: two floats, and two more for its reciprocal.
   constexpr uint64_t kScale = 4 * sizeof(float);

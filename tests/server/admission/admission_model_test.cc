@@ -29,7 +29,6 @@ struct Call {
   loop::Event granted;
   bool large = false;
   bool held = false;
-  bool spare = false;
   bool counted = false;
   uint64_t bytes = 0;
   uint64_t wanted = 0;  // while it waits
@@ -40,8 +39,6 @@ struct Call {
 class Model {
  public:
   explicit Model(uint64_t seed) : random_(seed) {}
-
-  int spared() const { return spared_; }
 
   // Returns how many were granted after they had waited.
   int Run() {
@@ -70,12 +67,8 @@ class Model {
   uint64_t Held() const {
     return Sum([](const Call& call) { return call.held ? call.bytes : 0; });
   }
-  uint64_t Spare() const {
-    return Sum([](const Call& call) { return call.spare ? call.bytes : 0; });
-  }
   uint64_t Large() const {
-    return Sum(
-        [](const Call& call) { return call.large && !call.held && !call.spare ? call.bytes : 0; });
+    return Sum([](const Call& call) { return call.large && !call.held ? call.bytes : 0; });
   }
   int64_t Count(bool large_only) const {
     return static_cast<int64_t>(Sum([&](const Call& call) {
@@ -87,12 +80,12 @@ class Model {
   bool LargestWaitsForSmallOnes() const {
     if (queues_[true].empty() || !NoLargeOne()) return false;
     const uint64_t wanted = queues_[true].front()->wanted;
-    return wanted > kLargePart && wanted + Held() + Spare() <= kBudget;
+    return wanted > kLargePart && wanted + Held() <= kBudget;
   }
   bool Fits(bool large, uint64_t bytes) const {
     if (Count(false) >= kMost || All() + bytes > kBudget) return false;
     if (!large) return !LargestWaitsForSmallOnes();
-    return NoLargeOne() || (Count(true) < kMostLarge && Large() + Spare() + bytes <= kLargePart);
+    return NoLargeOne() || (Count(true) < kMostLarge && Large() + bytes <= kLargePart);
   }
   static void Take(Call& call, uint64_t bytes) {
     call.bytes = bytes;
@@ -127,7 +120,7 @@ class Model {
   uint64_t Below(uint64_t end) { return loop::Below(random_, end); }
 
   void Step() {
-    switch (calls_.size() < 4 ? 0 : Below(14)) {
+    switch (calls_.size() < 4 ? 0 : Below(12)) {
       case 0:
       case 1:
       case 2:
@@ -160,16 +153,12 @@ class Model {
       case 8:
         Cancel();
         break;
-      case 9:
-      case 10:
-        TakeSpare();
-        break;
       default: {
         Call& call = Any();
         trace_ = "release";
         call.permit.Release();
         call.bytes = 0;
-        call.counted = call.held = call.spare = false;
+        call.counted = call.held = false;
         Grant();
         break;
       }
@@ -218,7 +207,7 @@ class Model {
   void Hold() {
     Call& from = Any();
     Call* held = &Any();
-    if (held == &from || held->spare || (!held->idle() && !held->held)) held = &New();
+    if (held == &from || (!held->idle() && !held->held)) held = &New();
     const uint64_t bytes = Below(3) == 0 ? RandomBytes(kBudget) : RandomBytes(kMiB);
     const uint64_t spare = Below(2) * RandomBytes(2 * kMiB);
     const uint64_t moved = std::min({spare, from.bytes, bytes});
@@ -232,9 +221,7 @@ class Model {
                 absl::StrCat("the server is busy: calls hold ", Held(),
                              " bytes of memory, and all requests together ", All(),
                              "; there is no room for ", bytes, " more; try again later"));
-      const bool without_spare =
-          Held() + bytes <= kBudget / 2 && All() - Spare() + bytes - moved <= kBudget;
-      holds_refused_ += without_spare ? 0 : 1;
+      ++holds_refused_;
     } else {
       EXPECT_EQ(status, absl::OkStatus());
       held->held = true;
@@ -242,21 +229,6 @@ class Model {
       from.bytes -= moved;
       Grant();
     }
-  }
-
-  void TakeSpare() {
-    Call& call = New();
-    const uint64_t bytes = RandomBytes(kMiB);
-    trace_ = absl::StrCat("take ", bytes, " that can be spared");
-    const uint64_t later = RandomBytes(kBudget / 2);
-    const bool plenty =
-        Queued() == 0 && All() + std::max(bytes, later) <= kBudget / 2 && Count(false) <= kMost / 2;
-    const bool may = plenty && Spare() + bytes <= kBudget / 16;
-    EXPECT_EQ(admission_.TakeSpare(bytes, later, call.permit), may) << trace_;
-    if (!may) return;
-    call.spare = true;
-    call.bytes = bytes;
-    spared_ += 1;
   }
 
   // Moved out and back: a permit is the same in any place.
@@ -302,22 +274,19 @@ class Model {
   std::vector<std::unique_ptr<Call>> calls_;
   std::deque<Call*> queues_[2];  // small and large calls
   uint64_t holds_refused_ = 0;
-  int spared_ = 0;
   std::string trace_;  // the last steps
 };
 
 TEST(AdmissionModel, SaysWhatAdmissionSays) {
   const uint64_t seed = loop::TestSeed();
-  int granted = 0, spared = 0;
+  int granted = 0;
   for (uint64_t i = 0; i < 12; ++i) {
     SCOPED_TRACE(absl::StrCat("QUANTD_TEST_SEED=", seed + i));
     Model model(seed + i);
     granted += model.Run();
-    spared += model.spared();
     if (HasFailure()) return;
   }
   EXPECT_GT(granted, 50);
-  EXPECT_GT(spared, 5);
 }
 
 }  // namespace

@@ -91,26 +91,6 @@ TEST(Admission, TheLargestDoesNotKeepOthersWaitingForWhatIsHeld) {
   EXPECT_TRUE(largest.got());
 }
 
-// The same for memory that a call can do without, but may keep for a moment.
-TEST(Admission, TheLargestDoesNotKeepOthersWaitingForWhatCanBeSpared) {
-  LedLoop loop;
-  Admission admission({64 * kMiB, 8, 4});
-  Permit spare;
-  EXPECT_FALSE(admission.TakeSpare(4 * kMiB, 32 * kMiB + 1, spare));
-  EXPECT_TRUE(admission.TakeSpare(4 * kMiB, 32 * kMiB, spare));
-  EXPECT_EQ(admission.inflight_bytes(), 4 * kMiB);
-  Permit none;
-  EXPECT_FALSE(admission.TakeSpare(1, 1, none));  // all such memory together
-  Asker largest, small;
-  EXPECT_FALSE(largest.Ask(admission, loop, 64 * kMiB));
-  EXPECT_TRUE(small.Ask(admission, loop, kSmall));
-  small.permit.Release();
-  spare.Release();
-  Deliver(loop);
-  EXPECT_TRUE(largest.got());
-  EXPECT_EQ(admission.holds_refused(), 0);
-}
-
 // The small requests that it kept waiting go on at once, not only when another request ends.
 TEST(Admission, SmallOnesGoOnWhenWhatIsHeldKeepsTheLargestOut) {
   LedLoop loop;

@@ -62,8 +62,6 @@ TEST(ReceivingStream, EveryFrameSize) {
         const Seen seen = world.Over(path);
         ASSERT_EQ(seen.messages.size(), 1U);
         ASSERT_TRUE(seen.messages[0] == message) << size << " in " << frame << " pad " << padding;
-        // A shorter one may have arrived before its call asks for it.
-        EXPECT_TRUE(seen.watched > 0 || size < 1 << 20);
         id += 2;
       }
     }

@@ -194,36 +194,6 @@ void World::Begin(ServerCall& stream) {
   Serve(stream);
 }
 
-namespace {
-
-// Checks that each part seen of an arriving message is a prefix of it, longer each time.
-class Watching final : public MessageWatcher {
- public:
-  void OnMore(absl::Span<const uint8_t> so_far, size_t size) override {
-    EXPECT_LE(so_far.size(), size);
-    EXPECT_GT(so_far.size(), seen_.empty() ? 0 : seen_.back().first);
-    const size_t last = std::min<size_t>(so_far.size(), 8);
-    seen_.emplace_back(so_far.size(), ToString(so_far.last(last)));
-    size_ = size;
-  }
-  int Check(const std::string& message) const {
-    for (const auto& [size, last] : seen_) {
-      EXPECT_EQ(message.substr(size - last.size(), last.size()), last);
-    }
-    EXPECT_TRUE(seen_.empty() || size_ == message.size());
-    return static_cast<int>(seen_.size());
-  }
-
- private:
-  static std::string ToString(absl::Span<const uint8_t> bytes) {
-    return {bytes.begin(), bytes.end()};
-  }
-  std::vector<std::pair<size_t, std::string>> seen_;
-  size_t size_ = 0;
-};
-
-}  // namespace
-
 loop::Detached World::Serve(ServerCall& stream) {
   const std::string path = stream.head().path();
   const absl::string_view method = kMethods[static_cast<size_t>(stream.method())];
@@ -238,15 +208,11 @@ loop::Detached World::Serve(ServerCall& stream) {
   while (more) {
     Message message;
     read.Reset();
-    Watching watching;
-    stream.Read(message, read, &watching);
+    stream.Read(message, read);
     more = co_await read;
     if (!more) break;
     const std::string bytes(reinterpret_cast<const char*>(message.bytes().data()), message.size);
-    Note(path, [&](Seen& seen) {
-      seen.messages.push_back(bytes);
-      seen.watched += watching.Check(bytes);
-    });
+    Note(path, [&](Seen& seen) { seen.messages.push_back(bytes); });
     if (method == "Late") {
       while (Releases(path) <= taken && !stream.interrupted()) {
         Later later(stream.loop());

@@ -49,7 +49,6 @@ struct Seen {
   int written = 0;      // writes that completed with true
   int made = 0;         // how often more was made
   int made_before = 0;  // the same for all calls, when this one began
-  int watched = 0;      // how often more of an arriving message was seen
   absl::Status interruption;
 };
 
