@@ -60,8 +60,7 @@ bool Admission::Fits(Lane lane, uint64_t bytes) const {
   if (lane == kSmall) return !LargestWaits();
   // A request that is larger than the whole part is let in if no other large request is.
   if (requests_[kLarge] == 0 && bytes_[kLarge] == 0) return true;
-  return requests_[kLarge] < large_requests_ &&
-         bytes_[kLarge] + bytes_[Permit::kSpare] + bytes <= large_bytes_;
+  return requests_[kLarge] < large_requests_ && bytes_[kLarge] + bytes <= large_bytes_;
 }
 
 // Whether a request that needs more than the part of large ones waits only for small ones to end.
@@ -69,8 +68,7 @@ bool Admission::Fits(Lane lane, uint64_t bytes) const {
 bool Admission::LargestWaits() const {
   const auto* first = static_cast<const Waiting*>(queues_[kLarge].First());
   return first != nullptr && first->request_.bytes > large_bytes_ &&
-         first->request_.bytes <=
-             limits_.memory_budget_bytes - bytes_[Permit::kHeld] - bytes_[Permit::kSpare] &&
+         first->request_.bytes <= limits_.memory_budget_bytes - bytes_[Permit::kHeld] &&
          requests_[kLarge] == 0 && bytes_[kLarge] == 0;
 }
 

@@ -64,26 +64,7 @@ Peer Local(int fd) {
                        hidden == 0 ? std::string() : absl::StrCat(",pidfd:", hidden))};
 }
 
-// The bytes of its IP address; empty for a Unix socket.
-absl::string_view Address(const sockaddr_storage& socket) {
-  const auto bytes = [](const auto& address) {
-    return absl::string_view(reinterpret_cast<const char*>(&address), sizeof(address));
-  };
-  if (socket.ss_family == AF_INET)
-    return bytes(reinterpret_cast<const sockaddr_in&>(socket).sin_addr);
-  if (socket.ss_family != AF_INET6) return {};
-  return bytes(reinterpret_cast<const sockaddr_in6&>(socket).sin6_addr);
-}
-
 }  // namespace
-
-bool HasOneAddress(int fd) {
-  sockaddr_storage peer{}, own{};
-  socklen_t peer_size = sizeof(peer), own_size = sizeof(own);
-  return getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&
-         getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
-         !Address(peer).empty() && Address(peer) == Address(own);
-}
 
 Peer PeerOf(int fd) {
   sockaddr_storage address{};

@@ -19,10 +19,6 @@ struct Peer {
 // The peer of a connected socket.
 Peer PeerOf(int fd);
 
-// Whether both ends of a TCP connection have the same IP address: then no packet leaves this
-// machine.
-bool HasOneAddress(int fd);
-
 }  // namespace quantd::net
 
 #endif  // QUANTD_SERVER_NET_PEER_NAME_H_

@@ -8,12 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <new>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "server/errors/reason.h"
 #include "server/transport/connection_set.h"
 #include "server/transport/notes.h"
@@ -29,7 +27,7 @@ constexpr int kUnsentBytes = 512 << 10;
 constexpr std::chrono::seconds kHandshake{10};
 constexpr std::chrono::seconds kLinger{1};
 
-Path SetOptions(int fd) {
+void SetOptions(int fd) {
   int domain = 0;
   socklen_t size = sizeof(domain);
   getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
@@ -38,33 +36,21 @@ Path SetOptions(int fd) {
     // has 0.7 of the rate (`quantd_bench table --filter="Dequantize unix 1 MiB x 1"`).
     const int bytes = kUnsentBytes / 2;
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-    return {.is_local = true};
+    return;
   }
   const int yes = 1;
   const int unsent = kUnsentBytes;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
-  Path path{.is_local = net::HasOneAddress(fd)};
-  // BBR paces, which helps nobody within one machine: without it Dequantize of 1 MiB has 1.8 times
-  // the rate for 0.6 of the CPU time (`quantd_bench table --filter="Dequantize tcp 1 MiB x 4"`).
-  std::array<char, 16> algorithm{};
-  socklen_t length = algorithm.size();
-  getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, algorithm.data(), &length);
-  if (absl::StartsWith(algorithm.data(), "bbr") && path.is_local) {
-    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
-    path.is_paced = true;
-  }
-  return path;
 }
 
 }  // namespace
 
-Connection::Connection(ConnectionSet& set, int fd, const Peer& peer, Path path)
+Connection::Connection(ConnectionSet& set, int fd, const Peer& peer)
     : set_(set),
       context_(set.context()),
       loop_(set.loop()),
       fd_(fd),
-      path_(path),
       peer_(peer),
       account_(peer.account != nullptr ? peer.account : std::make_shared<PeerAccount>()),
       peer_name_(std::make_shared<const std::string>(peer_.name)),
@@ -81,8 +67,8 @@ Connection::~Connection() {
 }
 
 void Connection::Open(ConnectionSet& set, int fd, const Peer& peer, bool secure) {
-  const Path path = SetOptions(fd);
-  auto* const connection = new (std::nothrow) Connection(set, fd, peer, path);
+  SetOptions(fd);
+  auto* const connection = new (std::nothrow) Connection(set, fd, peer);
   if (connection == nullptr) {
     close(fd);
     set.Missed(peer);
@@ -193,7 +179,6 @@ void Connection::Close() {
   context_.counters.backlog.fetch_sub(charged, std::memory_order_relaxed);
   account_->backlog.fetch_sub(charged, std::memory_order_relaxed);
   loop_.timers().Clear(*this);
-  loop_.timers().Clear(uploads_);
   if (tls_ != nullptr) {
     set_.handshakes().Drop(*this);
     if (!lingers_ && !blocked_) tls_->SayEnd();

@@ -34,12 +34,6 @@ namespace quantd::transport {
 
 class ConnectionSet;
 
-// The way to a peer.
-struct Path {
-  bool is_local = false;  // within this machine
-  bool is_paced = false;  // local, and the peer's TCP sends more slowly than it could
-};
-
 class Connection final : private loop::Watcher, private loop::Timer, private Handshakes::Waiting {
  public:
   // Takes ownership of `fd`, a connected non-blocking socket; `secure`: it uses TLS. If the system
@@ -95,35 +89,12 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
     Connection& connection_;
   };
 
-  // Looks from time to time whether uploads still have to wait for older ones.
-  class Uploads final : public loop::Timer {
-   public:
-    explicit Uploads(Connection& connection) : connection_(connection) {}
-    void Wait();
-
-    bool waiting = false;     // a stream may wait for its turn
-    bool letting_in = false;  // LetUploadsIn is running
-
-   private:
-    void Fire() override;
-    Connection& connection_;
-  };
-
-  Connection(ConnectionSet& set, int fd, const Peer& peer, Path path);
+  Connection(ConnectionSet& set, int fd, const Peer& peer);
   ~Connection();
   bool Begin();  // starts HTTP/2
 
-  // What a new stream may send unasked. A paced peer that sends 1 MiB at once loses a tenth of its
-  // rate (`quantd_bench table --filter="Quantize tcp 1 MiB x 1"`, with BBR).
-  uint64_t first_window() const {
-    return path_.is_paced ? context_.receiving.small() : context_.receiving.window();
-  }
-
   // Called by streams.
   void GrantWindow(ServerCall& stream, int64_t bytes);
-  // Whether a large message of an older stream is being let in: see connection_uploads.cc.
-  bool HasOlderUpload(const ServerCall& stream) const;
-  void LetUploadsIn();
   void Send(ServerCall& stream);
   // Whether the peer's windows have room for everything that the stream has to send.
   bool HasRoomFor(const ServerCall& stream) const;
@@ -141,10 +112,8 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void FlushNow();
   void FlushFromLoop();
   void BeginWriting();
-  // A call was answered; `bytes` of the answer are still to be sent.
+  // A call or an item of a stream was answered; `bytes` of the answer are still to be sent.
   void Answered(size_t bytes);
-  // An item of a stream was answered; its response has `bytes`.
-  void AnsweredItem(size_t bytes);
   void FlushNext();
   void ReadOn();
   bool ReadSome();
@@ -225,7 +194,6 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   TransportContext& context_;
   loop::Loop& loop_;
   const int fd_;
-  const Path path_;
   const Peer peer_;
   const std::shared_ptr<PeerAccount> account_;
   const std::shared_ptr<const std::string> peer_name_;
@@ -234,8 +202,6 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   ServerCall* streams_ = nullptr;  // a list; newest first
   size_t stream_count_ = 0;
   size_t waiting_calls_ = 0;
-
-  Uploads uploads_{*this};
 
   // The DATA frame that is being received.
   ServerCall* frame_stream_ = nullptr;
@@ -251,8 +217,6 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   int made_ = 0;
   size_t iteration_written_ = 0;
   size_t answered_ = 0;  // calls answered since the last flush
-  size_t items_ = 0;     // items of streams answered since the last burst of this iteration
-  size_t burst_ = 1;     // the number of items to send together next
   Later<&Connection::OnIterationEnd> flusher_{*this};
   Later<&Connection::FlushNow> prompt_flusher_{*this};
   Later<&Connection::ReadOn> reader_{*this};  // for what TLS has read and nobody has processed

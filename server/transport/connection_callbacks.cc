@@ -107,7 +107,7 @@ bool Connection::Begin() {
   }
   const std::array<nghttp2_settings_entry, 4> settings = {{
       {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, context_.limits.max_streams},
-      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, static_cast<uint32_t>(first_window())},
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, static_cast<uint32_t>(context_.receiving.window())},
       {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, kMaxFrameBytes},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, Head::kMaxBytes},
   }};

@@ -223,6 +223,13 @@ absl::Status Connection::FindPlace(ServerCall& stream, bool watches) {
 
 // ---- Output
 
+void Connection::GrantWindow(ServerCall& stream, int64_t bytes) {
+  nghttp2_submit_window_update(session_, NGHTTP2_FLAG_NONE, stream.id_,
+                               static_cast<int32_t>(bytes));
+  has_grants_ = true;
+  WantFlush();
+}
+
 // A reset also expresses a status: gRPC clients read CANCEL as CANCELLED, which would be final, and
 // REFUSED_STREAM as UNAVAILABLE, for calls that may be repeated elsewhere. All of ours may.
 void Connection::Reset(ServerCall& stream) {
@@ -376,7 +383,6 @@ void Connection::OnStreamClosed(int32_t id) {
   if (stream == nullptr) return;
   nghttp2_session_set_stream_user_data(session_, id, nullptr);
   stream->OnClosed();
-  LetUploadsIn();
 }
 
 void Connection::Forget(ServerCall& stream) {

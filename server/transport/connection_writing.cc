@@ -49,25 +49,12 @@ void Connection::Answered(size_t bytes) {
   FlushNext();
 }
 
-// An item of a stream whose client may send more when it has this. The server does not know how
-// many the client waits for: it sends the first at once, then two together, then four. When all
-// were sent in one packet, client and server slept in turns, and a stream with eight items in
-// flight had 0.44 of the echo's rate (`quantd_bench table --filter="Stream tcp 4 B x 1 x 8"`).
-void Connection::AnsweredItem(size_t bytes) {
-  if (bytes > kSmallResponse || ++items_ < burst_ || blocked_ || closed_) return;
-  items_ = 0;
-  burst_ *= 2;
-  FlushNext();
-}
-
 void Connection::FlushNext() {
   if (!std::exchange(prompt_flusher_.posted, true)) loop_.PostNext(prompt_flusher_);
 }
 
 void Connection::OnIterationEnd() {
   flusher_.posted = false;
-  items_ = 0;
-  burst_ = 1;
   BeginWriting();
   FlushFromLoop();
 }

@@ -31,7 +31,7 @@ ServerCall::ServerCall(Connection& connection, int32_t id)
       peer_(connection.peer().id),
       peer_name_(connection.peer_name()),
       arrived_at_(loop_.now()),
-      window_(static_cast<int64_t>(connection.first_window())) {}
+      window_(static_cast<int64_t>(receiving_.window())) {}
 
 void ServerCall::Begin(int method) {
   method_ = method;
@@ -101,7 +101,7 @@ void ServerCall::Write(memory::Piece message, loop::Event& written, bool compres
     pace_.Start(loop_.now(), all_sent_);
     connection_->Send(*this);
   }
-  if (!remote_end_) connection_->AnsweredItem(size);
+  if (!remote_end_) connection_->Answered(size);
   if (small && next_out_.begin == nullptr) {
     written.Complete(true);
   } else {

@@ -160,12 +160,6 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   void BeginMessage();
   bool MakeRoom();
   void AskForMore();
-  // Whether it has a turn among its connection's uploads, or waits for it.
-  bool WantsWindow() const;
-  bool IsOlderThan(const ServerCall& other) const;
-  void NoteMove(size_t size);  // that many more bytes have arrived
-  bool WaitsItsTurn();
-  void TakeTurn();
   void AskInTime();
   void GrantFirstWindow();
   void GrantWindow(int64_t wanted);
@@ -224,8 +218,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   Head head_;
   loop::Clock::time_point arrived_at_;
   loop::Clock::time_point message_began_at_;
-  loop::Clock::time_point moved_at_;  // when another kMovedBytes of the message were complete
-  ServerCall* previous_ = nullptr;    // in the connection's list of streams
+  ServerCall* previous_ = nullptr;  // in the connection's list of streams
   ServerCall* next_ = nullptr;
 
   // The message that is being received.
@@ -233,7 +226,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   Incoming incoming_ = Incoming::kPrefix;
   uint8_t prefix_have_ = 0;
   uint8_t prefix_[kPrefixBytes] = {};
-  // Of total_ bytes, or of the first window until there is more room and it has its turn.
+  // Of total_ bytes, or of the first window until there is more room.
   memory::Buffer buffer_;
   size_t total_ = 0;
   uint64_t charge_ = 0;  // bytes reserved: total_, plus what it may inflate to
@@ -246,7 +239,6 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   size_t frame_bytes_ = 0;   // of the last DATA frame: the next one is likely as large
   bool remote_end_ = false;
   bool waits_for_room_ = false;
-  bool waits_its_turn_ = false;
   loop::Clock::time_point waits_since_;
   Message* read_into_ = nullptr;
   loop::Event* read_ = nullptr;

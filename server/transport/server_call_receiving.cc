@@ -96,8 +96,6 @@ void ServerCall::BeginMessage() {
   total_ = static_cast<size_t>(prefix_[1]) << 24 | prefix_[2] << 16 | prefix_[3] << 8 | prefix_[4];
   received_ = 0;
   message_began_at_ = loop_.now();
-  moved_at_ = message_began_at_;
-  waits_its_turn_ = false;
   const bool compressed = prefix_[0] != 0;
   if (prefix_[0] > 1 || (compressed && head_.encoding() == Encoding::kIdentity)) {
     Interrupt(absl::InternalError(absl::StrCat("the message's flag for compression is ", prefix_[0],
@@ -133,7 +131,7 @@ void ServerCall::BeginMessage() {
     return;
   }
   incoming_ = Incoming::kBody;
-  const bool whole = begun == Receiving::Begun::kReserved && !WaitsItsTurn();
+  const bool whole = begun == Receiving::Begun::kReserved;
   const size_t room = whole ? total_ : std::min<size_t>(total_, receiving_.window());
   buffer_ = pool_.Allocate(room);
   if (buffer_.data() == nullptr) {
@@ -171,10 +169,6 @@ void ServerCall::AskForMore() {
                          static_cast<int64_t>(receiving_.small())));
     return;
   }
-  if (WaitsItsTurn()) {
-    if (received_ == 0) GrantFirstWindow();
-    return;
-  }
   const Receiving::Room room = receiving_.Extend(*this, received_);
   if (room.reserved && !MakeRoom()) return;
   if (!room.reserved && !waits_for_room_) waits_since_ = Clock::now();
@@ -182,7 +176,6 @@ void ServerCall::AskForMore() {
   // A client that also pads its last frame must be able to send it.
   const uint64_t granted = std::min<uint64_t>(room.granted, total_);
   GrantWindow(static_cast<int64_t>(granted - received_) + (room.reserved ? for_padding_ : 0));
-  if (!WantsWindow()) connection_->LetUploadsIn();
 }
 
 // Asks for room when half of the window is used.
@@ -218,7 +211,6 @@ void ServerCall::Append(const uint8_t* data, size_t size) {
   // The socket was read into its place, or into another part of the same buffer.
   if (place != data) std::memmove(place, data, size);
   received_ += size;
-  NoteMove(size);
   if (received_ == total_) {
     MessageComplete();
     return;

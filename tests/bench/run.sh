@@ -43,7 +43,7 @@ for section in "${sections[@]}"; do
 done
 packages_install build test
 begin=$SECONDS
-echo "TCP's congestion control: $(</proc/sys/net/ipv4/tcp_congestion_control) (the echo uses it, quantd does not use BBR within a machine)"
+echo "TCP's congestion control: $(</proc/sys/net/ipv4/tcp_congestion_control)"
 if [[ ${#ours[@]} -gt 0 ]]; then
   build_tree release quantd_bench quantd_bench_callback quantd -- -DQUANTD_BUILD_TESTS=ON
   peer=()

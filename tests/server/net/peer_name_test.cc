@@ -84,54 +84,6 @@ TEST(PeerName, ProcessesOfAnotherNamespaceArePeersOfTheirOwn) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// An address with port 0, for a socket of its own.
-class Address {
- public:
-  explicit Address(const char* text) {
-    addrinfo hints{};
-    hints.ai_flags = AI_NUMERICHOST;
-    hints.ai_socktype = SOCK_STREAM;
-    EXPECT_EQ(getaddrinfo(text, "0", &hints, &info_), 0) << text;
-  }
-  ~Address() { freeaddrinfo(info_); }
-  UniqueFd Bind() const {
-    UniqueFd fd(socket(info_->ai_family, SOCK_STREAM, 0));
-    EXPECT_EQ(bind(fd.get(), info_->ai_addr, info_->ai_addrlen), 0);
-    return fd;
-  }
-
- private:
-  addrinfo* info_ = nullptr;
-};
-
-// What the server sees of a connection from `source` to `target`.
-bool OneAddress(const char* source, const char* target) {
-  const UniqueFd listener = Address(target).Bind();
-  const UniqueFd client = Address(source).Bind();
-  EXPECT_EQ(listen(listener.get(), 1), 0);
-  sockaddr_storage to{};
-  socklen_t size = sizeof(to);
-  EXPECT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&to), &size), 0);
-  EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&to), size), 0);
-  const UniqueFd server(accept(listener.get(), nullptr, nullptr));
-  return HasOneAddress(server.get());
-}
-
-TEST(PeerName, OneAddressAtBothEnds) {
-  EXPECT_TRUE(OneAddress("127.0.0.1", "127.0.0.1"));
-  EXPECT_FALSE(OneAddress("127.0.0.2", "127.0.0.1"));
-  if (const UniqueFd v6(socket(AF_INET6, SOCK_STREAM, 0)); v6.get() >= 0) {
-    EXPECT_TRUE(OneAddress("::ffff:127.0.0.1", "::ffff:127.0.0.1"));
-    EXPECT_FALSE(OneAddress("::ffff:127.0.0.2", "::ffff:127.0.0.1"));
-  }
-  int pair[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-  EXPECT_FALSE(HasOneAddress(pair[0]));
-  close(pair[0]);
-  close(pair[1]);
-  EXPECT_FALSE(HasOneAddress(-1));
-}
-
 TEST(PeerName, OfALocalProcess) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
