@@ -16,8 +16,8 @@ die() {
 }
 
 # logged NAME PROGRESS COMMAND...: runs a long command with its output in build/logs/NAME.log and shows its progress.
-# PROGRESS is "TOTAL REGEX": one line at each tenth of TOTAL lines that match; or "ninja": its own [n/m]; or "" for none.
-# If the command fails, the end of its log is printed and the shell ends.
+# PROGRESS is "TOTAL REGEX": lines that match are counted up to TOTAL; or "ninja": its own [n/m]; or "percent": pytest's [ n%];
+# or "ctest": its n/m; or "" for none. If the command fails, the end of its log is printed and the shell ends.
 logged() {
   local name=$1 progress=$2 log=$QUANTD_LOGS/$1.log status
   shift 2
@@ -32,18 +32,24 @@ logged() {
   fi
 }
 
-# Reads a command's output and prints at most about ten lines of it; nothing while a step is silent.
+# Reads a command's output and prints how far it is and for how long it will still run: at each tenth, and where that takes long,
+# each 20 s. The shell reads it, because Debian's awk (mawk) waits for 4,096 bytes before it looks at a line.
 show_progress() {
-  awk -v name="$1" -v progress="$2" '
-    BEGIN { split(progress, part, " "); total = part[1]; pattern = substr(progress, length(part[1]) + 2) }
-    total == "ninja" && match($0, /^\[[0-9]+\/[0-9]+\]/) {
-      split(substr($0, 2, RLENGTH - 2), n, "/"); tell(n[1], n[2]); next
-    }
-    total + 0 > 0 && $0 ~ pattern { tell(++seen, total) }
-    function tell(done, all, tenth) {
-      tenth = int(10 * done / all)
-      if (tenth > shown) { shown = tenth; printf "    %s: %d of %d\n", name, done, all; fflush() }
-    }'
+  local name=$1 progress=$2 line done=0 all=0 tenth=-1 began=$EPOCHSECONDS last=$EPOCHSECONDS left told
+  local -A pattern=([ninja]='^\[([0-9]+)/([0-9]+)\]' [ctest]='^ *([0-9]+)/([0-9]+) Test +#' [percent]='\[ *([0-9]+)(%)\]$')
+  while IFS= read -r line; do
+    case $progress in
+      ninja | ctest | percent) [[ $line =~ ${pattern[$progress]} ]] && done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]/\%/100} ;;
+      [1-9]*' '*) [[ $line =~ ${progress#* } ]] && done=$((done + 1)) all=${progress%% *} ;;
+      *) continue ;;
+    esac
+    ((all > 0 && done > 0)) || continue
+    ((10 * done / all > tenth || EPOCHSECONDS - last >= 20 && done > told)) || continue
+    tenth=$((10 * done / all)) told=$done last=$EPOCHSECONDS
+    left=$(((EPOCHSECONDS - began) * (all - done) / done))
+    if ((left >= 90)); then left=", about $(((left + 30) / 60)) min left"; elif ((left >= 5)); then left=", about $left s left"; else left=; fi
+    printf '    %s: %d of %d%s\n' "$name" "$done" "$all" "$left"
+  done
 }
 
 # with_lock FILE COMMAND...: runs the command while no other shell holds FILE's lock. The command gets a shell of its own, so
@@ -56,25 +62,34 @@ with_lock() (
   "$@"
 )
 
-# build_tree PRESET TARGETS... [-- CMAKE_OPTIONS...]: configures build/PRESET if it is new (or its options changed) and builds the targets.
-# For a tree that is up to date, ninja only looks at the files. If two build one tree, the second waits.
-build_tree() { with_lock "$QUANTD_BUILD/$1.lock" build_tree_alone "$@" || exit; }
-build_tree_alone() {
-  local preset=$1 targets=() options=() tree stamp start=$SECONDS
+# configure_tree PRESET [CMAKE_OPTIONS...]: build/PRESET, if it is new or has not got these options. Options of earlier runs stay.
+configure_tree() {
+  local preset=$1 tree=$QUANTD_BUILD/$1 option options=()
   shift
-  while [[ $# -gt 0 && $1 != -- ]]; do targets+=("$1") && shift; done
-  [[ $# -gt 0 ]] && shift && options=("$@")
-  tree=$QUANTD_BUILD/$preset
-  stamp=$tree/.configured
   if [[ -f $tree/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$QUANTD_ROOT" "$tree/CMakeCache.txt"; then
     note "build/$preset was made for another folder: starting it afresh"
     rm -rf "$tree"
   fi
-  # Options of an earlier run stay; only options that this run names decide whether to configure again.
-  if [[ ! -f $tree/build.ninja ]] || { [[ ${#options[@]} -gt 0 ]] && [[ $(cat "$stamp" 2>/dev/null) != "${options[*]}" ]]; }; then
-    logged "configure-$preset" "" cmake -S "$QUANTD_ROOT" --preset "$preset" "${options[@]}"
-    echo "${options[*]}" >"$stamp"
-  fi
+  for option in "$@"; do
+    grep -qxF -e "$option" "$tree/.configured" 2>/dev/null || options+=("$option")
+  done
+  [[ -f $tree/build.ninja && ${#options[@]} -eq 0 ]] && return
+  logged "configure-$preset" "" cmake -S "$QUANTD_ROOT" --preset "$preset" "$@"
+  for option in "${options[@]}"; do
+    sed -i "/^${option%%=*}=/d" "$tree/.configured" 2>/dev/null
+    echo "$option" >>"$tree/.configured"
+  done
+}
+
+# build_tree PRESET TARGETS... [-- CMAKE_OPTIONS...]: configures build/PRESET and builds the targets. For a tree that is up to date,
+# ninja only looks at the files. If two build one tree, the second waits.
+build_tree() { with_lock "$QUANTD_BUILD/$1.lock" build_tree_alone "$@" || exit; }
+build_tree_alone() {
+  local preset=$1 targets=() tree=$QUANTD_BUILD/$1 start=$SECONDS
+  shift
+  while [[ $# -gt 0 && $1 != -- ]]; do targets+=("$1") && shift; done
+  [[ $# -gt 0 ]] && shift
+  configure_tree "$preset" "$@" || return
   if ninja -C "$tree" -n "${targets[@]}" 2>/dev/null | tail -n 1 | grep -q 'no work to do'; then
     note "build/$preset is up to date: nothing to build"
   else

@@ -12,7 +12,7 @@ set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../deploy/lib.sh"
 cd "$QUANTD_ROOT" || exit 1
 # Tools that the suites format and proto install.
-PATH=$QUANTD_BUILD/format/bin:$QUANTD_BUILD/buf/node_modules/.bin:$PATH
+PATH=$QUANTD_BUILD/venv/bin:$QUANTD_BUILD/buf/node_modules/.bin:$PATH
 
 languages=(cpp java python shell proto go rust javascript english)
 checking=false chosen=() status=0

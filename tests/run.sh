@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs the test suites and ends with one line: N passed, N failed.
 #
-#   ./tests/run.sh                 every suite that is not long in the table below
-#   ./tests/run.sh unit e2e        these suites
-#   ./tests/run.sh --all           the long ones as well
-#   ./tests/run.sh --changed[=REV] those that a change since REV (HEAD) can break, by tests/suites/changed.py; long ones only with --all
-#   ./tests/run.sh --list          lists the suites
+#   ./tests/run.sh                    the default tier of the table below: every promise to a user, once
+#   ./tests/run.sh gate               the gate tier: what a change must pass besides
+#   ./tests/run.sh --all              all three tiers; the long one has what takes hours, gigabytes or root
+#   ./tests/run.sh unit e2e           these suites
+#   ./tests/run.sh room server/wire   builds and runs the unit tests of one room; without a name, lists the rooms
+#   ./tests/run.sh [TIER] --changed[=REV]   those suites of the tier that a change since REV (HEAD) can break, by tests/suites/changed.py
+#   ./tests/run.sh --list             lists the suites
 #
-# Results are in build/results, logs in build/logs. tests/suites/README.md says how to add a suite.
+# Results are in build/results, logs in build/logs. tests/suites/README.md says how to add a suite, and which suite guards what.
 
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -16,26 +18,31 @@ source "$here/suites/lib.sh"
 cd "$QUANTD_ROOT" || exit 1
 
 # In the order in which they run: quick checks of the text first. A suite is tests/suites/NAME.sh.
-#   when: default, or long (only by name or with --all)    tree: release, or - if the suite builds what it needs
+#   tier: default, gate or long    tree: release, or - if the suite builds what it needs
 #   groups: of deploy/packages.sh    cpu: minutes of one CPU from scratch, including its own tree, but not release
 suites_table() {
   cat <<'TABLE'
-arrows       default  -        test                 1    include arrows, coroutine dialect, file lengths, a README in every room, what documents name
+arrows       default  -        test                 1    include arrows, coroutine dialect, what documents name
 format       default  -        test                 1    tests/format.sh --check of C++, Java, Python, shell
-proto        default  -        build,test,proto     1    buf format and lint, buf breaking against the released contract
 unit         default  release  build,test           3    C++ unit tests, every case of gtest a case here
-deploy       default  release  build,test,package   4    manifests, compose file, unit, bill of materials, release script
-monitoring   default  release  build,test           3    alerts, also with each threshold changed, recording rules and dashboard under Prometheus
-e2e          default  release  build,test           4    the real binaries: flags, ports, metrics, drain, bad input
-python       default  release  build,test,proto     2    the Python client against a running server; its types under pyright and mypy
-conformance  default  release  build,test           1    ONNX node tests, ONNX Runtime and ml_dtypes over the wire
-engine       default  release  build,test           6    the engine in the process: its wheel, its tests, conformance over it
-interop_short default  release  build,test           3    gRPC's interop cases with its client in Go, plain and TLS
-h2spec       default  release  build,test           2    h2spec, conformance tests of HTTP/2
-asan         default  -        build,test           15   tests of core and server, fuzz runs, attacks and load, under ASan and UBSan
-tsan         default  -        build,test           11   the rooms with threads, attacks and load, under ThreadSanitizer
-neon         default  -        build,test,neon      9    the core's unit tests for arm64 (cross-compiled, under qemu)
-clients      long     release  build,test,clients   20   the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
+e2e          default  release  build,test           3    the real binaries: flags, ports, metrics, drain, TLS, bad input, quantctl
+python       default  release  build,test           1    the Python client against a running server
+conformance  default  release  build,test           1    the oracle, ONNX node tests and ml_dtypes over the wire
+local        default  release  build,test           1    the engine in a Python process: its tests, and the same bits as the server
+asan_wire    default  -        build,test           4    the rooms that read a client's bytes, under ASan and UBSan, with short fuzz runs
+proto        gate     -        build,test,proto     1    buf format and lint, buf breaking against the released contract
+types        gate     release  build,test,proto     1    the Python client's types under pyright and mypy, its documentation, pyarrow, ONNX Runtime
+outside      gate     release  build,test           1    conformance beside other engines, kits, recall and databases
+deploy       gate     release  build,test,package   4    manifests, compose file, unit, bill of materials, release script
+monitoring   gate     release  build,test           3    alerts, also with each threshold changed, recording rules and dashboard under Prometheus
+attacks      gate     release  build,test           4    the e2e cases marked gate: adversaries and their ledger, faults, small machines, large files
+engine       gate     release  build,test           6    the engine's wheel as a user builds it: its tests and conformance over it
+interop_short gate     release  build,test           3    gRPC's interop cases with its client in Go, plain and TLS
+h2spec       gate     release  build,test           2    h2spec, conformance tests of HTTP/2
+clients      gate     release  build,test,clients   20   the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
+asan         gate     -        build,test           15   tests of core and server, fuzz runs, attacks and load, under ASan and UBSan
+tsan         gate     -        build,test           11   the rooms with threads, attacks and load, under ThreadSanitizer
+neon         gate     -        build,test,neon      9    the core's unit tests for arm64 (cross-compiled, under qemu)
 interop      long     release  build,test,clients   8    gRPC's interop cases with all clients of tests/interop, plain and TLS
 checkpoints  long     release  build,test           45   quantctl convert against compressed-tensors, gguf, bitsandbytes and transformers
 bulk         long     release  build,test           6    Ray Data and Dask with the engine in the process, byte for byte
@@ -46,36 +53,64 @@ fuzz         long     -        build,test,clang     12   libFuzzer, coverage gui
 lint         long     -        build,test,clang,lint 60   clang-tidy
 image        long     release  build,test,image     60   the container image: built for amd64 and arm64, run, probed (as root)
 packages     long     release  build,test,image,package 20   the Debian packages: installed, started, purged in a bare Debian (as root)
-fresh        long     -        test,fresh           200  both README commands in a bare Debian 12 and 13, and the plain cmake way (as root; an hour each)
+fresh        long     -        test,fresh           200  both README commands in a bare Debian 12 and 13, and the plain cmake way (as root)
 TABLE
 }
 names() { suites_table | awk '{ print $1 }'; }
 column() { suites_table | awk -v suite="$1" -v column="$2" '$1 == suite { print $column }'; }
 about() { suites_table | awk -v suite="$1" '$1 == suite { $1 = $2 = $3 = $4 = $5 = ""; sub(/^ */, ""); print }'; }
 
-chosen=() left_out=() with_long=false changed=
-for argument in "$@"; do
-  case $argument in
-    --all) with_long=true ;;
+# run_rooms ROOM...: builds the unit tests of these rooms in the release tree, and runs them.
+run_rooms() {
+  local room targets=() prefixes=() known
+  packages_install build test
+  configure_tree release -DQUANTD_BUILD_TESTS=ON
+  known=$(ninja -C build/release -t targets all | sed -n 's/^room\.\([a-z_.]*\): phony/\1/p' | tr . /)
+  for room in "$@"; do
+    room=${room%/}
+    room=${room/#core\/src/core}
+    grep -qxF "$room" <<<"$known" || die "no unit tests of '$room'; rooms: $(tr '\n' ' ' <<<"$known")"
+    targets+=("room.${room//\//.}")
+    prefixes+=("${room//\//.}")
+  done
+  [[ $# -gt 0 ]] || { note "rooms: $(tr '\n' ' ' <<<"$known")" && return; }
+  build_tree release "${targets[@]}"
+  ctest --test-dir build/release --parallel "$(nproc)" --timeout 300 --output-on-failure --no-tests=error --progress \
+    --tests-regex "^($(IFS='|' && echo "${prefixes[*]}"))\\."
+}
+
+chosen=() tiers=() changed=''
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --all) tiers=(default gate long) ;;
+    default | gate | long) tiers+=("$1") ;;
     --changed) changed=HEAD ;;
-    --changed=*) changed=${argument#*=} ;;
+    --changed=*) changed=${1#*=} ;;
     --list) suites_table && exit ;;
+    room)
+      run_rooms "${@:2}"
+      exit
+      ;;
     *)
-      [[ -n $(column "$argument" 1) ]] || die "usage: $0 [--all] [--changed[=REV]] [--list] [SUITE...]; suites: $(names | tr '\n' ' ')"
-      chosen+=("$argument")
+      [[ -n $(column "$1" 1) ]] ||
+        die "usage: $0 [default|gate|long|--all] [--changed[=REV]] [--list] [SUITE...] | room [ROOM...]; suites: $(names | tr '\n' ' ')"
+      chosen+=("$1")
       ;;
   esac
+  shift
 done
-if [[ ${#chosen[@]} -eq 0 ]]; then
+[[ ${#chosen[@]} -gt 0 || ${#tiers[@]} -gt 0 ]] || tiers=(default)
+if [[ ${#tiers[@]} -gt 0 ]]; then
   candidates=$(names)
   if [[ -n $changed ]]; then
     candidates=$(python3 "$here/suites/changed.py" "$changed") || die "no suites for the changes since $changed"
     [[ -n $candidates ]] || { note "nothing has changed since $changed" && exit 0; }
   fi
   for suite in $candidates; do
-    if [[ $(column "$suite" 2) == long ]] && ! $with_long; then left_out+=("$suite"); else chosen+=("$suite"); fi
+    [[ " ${tiers[*]} " != *" $(column "$suite" 2) "* ]] || chosen+=("$suite")
   done
 fi
+[[ ${#chosen[@]} -gt 0 ]] || { note "no suite of this tier can notice the change" && exit 0; }
 
 # What a reader wants to know first.
 minutes=0 release_needed=false
@@ -83,9 +118,16 @@ for suite in "${chosen[@]}"; do
   minutes=$((minutes + $(column "$suite" 5)))
   [[ $(column "$suite" 3) == release ]] && release_needed=true
 done
-$release_needed && minutes=$((minutes + 17))
+$release_needed && minutes=$((minutes + 8))
 note "${#chosen[@]} suites: about $((minutes / $(nproc) + 2)) min from nothing on $(nproc) CPUs, less where build/ or ccache holds some of it"
-[[ ${#left_out[@]} -eq 0 ]] || note "left out for their length: ${left_out[*]} (by name, or all with --all)"
+# left_out: what the run says about the other tiers, at its beginning and end.
+left_out() {
+  local tier
+  for tier in default gate long; do
+    [[ " ${tiers[*]} " == *" $tier "* ]] || note "left out, tier $tier: $(suites_table | awk -v tier="$tier" '$2 == tier { printf "%s ", $1 }')"
+  done
+}
+[[ ${#tiers[@]} -eq 0 ]] || left_out
 
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS" "$QUANTD_LOGS"
@@ -106,7 +148,7 @@ summary() {
   report_slowest
   report_lines skip "skipped"
   report_lines fail "FAILED"
-  [[ ${#left_out[@]} -eq 0 ]] || note "left out for their length: ${left_out[*]} (by name, or all with --all)"
+  [[ ${#tiers[@]} -eq 0 ]] || left_out
   printf '\n%s passed, %s failed\n' "$passed" "$failed"
   [[ $failed -eq 0 && $passed -gt 0 ]] && exit 0
   exit 1

@@ -8,6 +8,8 @@ from attackers import Attackers
 from bystander import Bystander
 from support import wait_for
 
+pytestmark = pytest.mark.gate
+
 SECONDS = 1.5
 # What the memory table (deploy/OPERATIONS.md) reserves for 1,024 connections and 3,328 calls, at 28 and 10 KiB: attacks get no other
 # memory.

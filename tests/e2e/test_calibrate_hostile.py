@@ -12,6 +12,8 @@ import pytest
 from support import SANITIZED, pb, tensor, wait_for
 from test_calibrate import ask, messages, of, refusal
 
+pytestmark = pytest.mark.gate
+
 MIB = 1 << 20
 # What a channel with bins takes at most (core/src/calibrate/channels.h), and a little more.
 CHANNEL = 49_300

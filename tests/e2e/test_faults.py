@@ -18,6 +18,8 @@ from http2 import DATA, END_HEADERS, HEADERS, Peer, frame, request_headers
 from small_machine import Cgroup, mounted
 from support import pb, quantize, run, tensor, wait_for
 
+pytestmark = pytest.mark.gate
+
 MIB = 1 << 20
 FILL = 'head -c 4096 /dev/zero >"$0/fill"'
 

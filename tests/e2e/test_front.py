@@ -18,7 +18,7 @@ from test_hostile import ATTACKS, streams_before_the_acknowledgement
 
 HAPROXY = pathlib.Path(shutil.which("haproxy") or "haproxy")
 
-pytestmark = pytest.mark.skipif(not HAPROXY.exists(), reason="haproxy is not installed")
+pytestmark = [pytest.mark.gate, pytest.mark.skipif(not HAPROXY.exists(), reason="haproxy is not installed")]
 
 
 @pytest.fixture(scope="module")

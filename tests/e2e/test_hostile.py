@@ -14,6 +14,8 @@ from http2 import (
 )
 from support import pb, rounds, tensor, wait_for
 
+pytestmark = pytest.mark.gate
+
 SECONDS = 1.5
 CANCEL = struct.pack(">I", 8)
 SMALL = pb.DynamicQuantizeRequest(x=tensor([1.0, 2.0])).SerializeToString()

@@ -16,6 +16,8 @@ from frames import FRAMES, PARTS, STATES, of_part
 from http2 import GOAWAY, RST_STREAM, Peer
 from support import SANITIZED, wait_for
 
+pytestmark = pytest.mark.gate
+
 SECONDS = {"read": 1.0, "unread": 0.7}
 # For 70 connections with up to 200 streams each, which take 28 and 10 KiB in the memory table (deploy/OPERATIONS.md): far below that.
 MEMORY_MIB = 24

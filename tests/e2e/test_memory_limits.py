@@ -14,6 +14,8 @@ from http2 import DATA, END_HEADERS, HEADERS, SETTINGS, Peer, frame, request_hea
 from small_machine import Cgroup
 from support import pb, rounds, tensor, wait_for
 
+pytestmark = pytest.mark.gate
+
 MIB = 1 << 20
 LIMITS = [256 * MIB, 1024 * MIB, 4096 * MIB]
 SECONDS = 2.5

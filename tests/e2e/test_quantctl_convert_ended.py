@@ -19,7 +19,7 @@ BF16 = ml_dtypes.bfloat16
 FLAGS = ["-o", "out", "--to=compressed-tensors:int8", "--threads=2"]
 
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.gate, pytest.mark.usefixtures("here")]
 
 
 def numbers(*shape, seed=0):

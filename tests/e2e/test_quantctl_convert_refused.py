@@ -13,7 +13,7 @@ from quantctl import quantctl
 from test_quantctl_large import can_mount, command, environment
 
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.gate, pytest.mark.usefixtures("here")]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -15,7 +15,7 @@ INDEX = "model.safetensors.index.json"
 OUT = ["-o", "out.safetensors", "--quiet", "--threads=2"]
 
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.gate, pytest.mark.usefixtures("here")]
 
 
 def bounded(*arguments):

@@ -13,6 +13,8 @@ import pytest
 from quantctl import BINARY, quantctl
 from support import ROOT
 
+pytestmark = pytest.mark.gate
+
 MIB = 1 << 20
 MEMORY = 256 * MIB
 

@@ -14,6 +14,8 @@ import pytest
 from balancer import Balancer
 from support import ROOT, Server, wait_for
 
+pytestmark = pytest.mark.gate
+
 BUILD = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release")
 CPP_CLIENT = BUILD / "tests" / "client" / "split_against_servers"
 LAME_DUCK = 3.0

@@ -235,6 +235,8 @@ def test_a_drain_with_a_region_in_use(start, folder):
 
 HOLDER = """
 import fcntl, os, sys, time
+
+pytestmark = pytest.mark.gate
 file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
 fcntl.flock(file, fcntl.LOCK_EX)
 print("ready", flush=True)

@@ -9,9 +9,12 @@ import time
 
 import grpc
 import numpy as np
+import pytest
 
 from http2 import DATA, END_HEADERS, HEADERS, PING, RST_STREAM, Peer, frame, message, request_headers
 from support import pb, pb_grpc, quantize, tensor, wait_for
+
+pytestmark = pytest.mark.gate
 
 SECONDS = float(os.environ.get("QUANTD_SOAK_SECONDS", "6"))
 MIB = 1 << 20

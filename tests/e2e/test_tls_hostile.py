@@ -15,6 +15,8 @@ from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, WINDOW_UPDATE, Peer, f
 from support import SANITIZED, pb, quantize, tensor, wait_for
 from tls import files, start_tls  # noqa: F401
 
+pytestmark = pytest.mark.gate
+
 
 class Calls:
     """A client that calls all the time over one connection."""

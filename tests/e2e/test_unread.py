@@ -14,6 +14,8 @@ from http2 import (
 )
 from support import pb, rounds, tensor, wait_for
 
+pytestmark = pytest.mark.gate
+
 SMALL = message(pb.DynamicQuantizeRequest(x=tensor([1.0, 2.0])).SerializeToString())
 CANCEL = struct.pack(">I", 8)
 SOURCE = "127.0.0.2"  # the attackers' address: the bystander is another peer

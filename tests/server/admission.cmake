@@ -2,4 +2,4 @@
 add_executable(admission_test admission/admission_model_test.cc admission/admission_test.cc admission/held_test.cc
   admission/receiving_test.cc admission/standing_test.cc admission/admission_stress_test.cc admission/receiving_stress_test.cc)
 target_link_libraries(admission_test PRIVATE quantd::admission quantd::memory quantd_build GTest::gmock_main Threads::Threads)
-gtest_discover_tests(admission_test TEST_PREFIX server.admission. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 60)
+quantd_cases(admission_test server.admission 60)

@@ -1,4 +1,4 @@
 # server/http: valid and invalid requests, and a server in this process with peers that misbehave.
 add_executable(http_test http/hostile_tls_test.cc http/http_test.cc http/peer.cc http/request_reader_test.cc access/testing.cc)
 target_link_libraries(http_test PRIVATE quantd::http quantd_build OpenSSL::SSL OpenSSL::Crypto GTest::gmock_main Threads::Threads)
-gtest_discover_tests(http_test TEST_PREFIX server.http. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 60)
+quantd_cases(http_test server.http 60)

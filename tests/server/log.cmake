@@ -1,4 +1,4 @@
 # server/log: lines on stderr, with any kind of reader.
 add_executable(log_test log/crash_test.cc log/format_test.cc log/logger_test.cc log/mailbox_test.cc log/repeated_test.cc)
 target_link_libraries(log_test PRIVATE quantd::log nlohmann_json::nlohmann_json quantd_build GTest::gmock_main Threads::Threads)
-gtest_discover_tests(log_test TEST_PREFIX server.log. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 60)
+quantd_cases(log_test server.log 60)

@@ -2,4 +2,4 @@
 add_executable(loop_test loop/busy_poll_test.cc loop/compute_slots_test.cc loop/thread_pool_test.cc loop/event_test.cc loop/fair_queue_test.cc
   loop/inbox_test.cc loop/lead_test.cc loop/loop_test.cc loop/policy_test.cc loop/timers_test.cc)
 target_link_libraries(loop_test PRIVATE quantd::loop quantd_build GTest::gmock_main Threads::Threads)
-gtest_discover_tests(loop_test TEST_PREFIX server.loop. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 60)
+quantd_cases(loop_test server.loop 60)

@@ -1,4 +1,4 @@
 # server/net: listening sockets, and the probe.
 add_executable(net_test net/listen_test.cc net/peer_name_test.cc net/probe_test.cc)
 target_link_libraries(net_test PRIVATE quantd::net quantd_build GTest::gmock_main Threads::Threads)
-gtest_discover_tests(net_test TEST_PREFIX server.net. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 60)
+quantd_cases(net_test server.net 60)

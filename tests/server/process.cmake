@@ -2,4 +2,4 @@
 add_executable(process_test process/every_second_test.cc process/notify_test.cc process/ready_file_test.cc
   process/signals_test.cc)
 target_link_libraries(process_test PRIVATE quantd::process quantd_build absl::strings nlohmann_json::nlohmann_json GTest::gmock_main Threads::Threads)
-gtest_discover_tests(process_test TEST_PREFIX server.process. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 60)
+quantd_cases(process_test server.process 60)

@@ -2,4 +2,4 @@
 add_executable(regions_test
   regions/sigbus_guard_test.cc regions/leftovers_test.cc regions/name_test.cc regions/regions_test.cc regions/stress_test.cc)
 target_link_libraries(regions_test PRIVATE quantd::regions quantd_build GTest::gmock_main Threads::Threads)
-gtest_discover_tests(regions_test TEST_PREFIX server.regions. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)
+quantd_cases(regions_test server.regions 120)

@@ -3,10 +3,10 @@ add_executable(rpc_test
   rpc/as_sent_test.cc rpc/calibration_memory_test.cc rpc/counts_test.cc rpc/disk_test.cc rpc/drain_test.cc rpc/memory_test.cc rpc/parts_test.cc rpc/refused_test.cc rpc/router_test.cc
   rpc/sets_test.cc rpc/testing.cc rpc/where_test.cc http/peer.cc)
 target_link_libraries(rpc_test PRIVATE quantd::server transport_testing quantd_build GTest::gmock_main)
-gtest_discover_tests(rpc_test TEST_PREFIX server.rpc. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)
+quantd_cases(rpc_test server.rpc 120)
 foreach(file stress_test.cc cores_test.cc)
   cmake_path(GET file STEM test)
   add_executable(rpc_${test} rpc/${file})
   target_link_libraries(rpc_${test} PRIVATE quantd::server quantd::proto_grpc quantd_build GTest::gmock_main absl::strings)
-  gtest_discover_tests(rpc_${test} TEST_PREFIX server.rpc. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)
+  quantd_cases(rpc_${test} server.rpc 120)
 endforeach()

@@ -7,4 +7,4 @@ add_executable(transport_test
   transport/compression_test.cc transport/deflater_test.cc transport/ending_test.cc transport/in_place_test.cc transport/parts_test.cc
   transport/random_test.cc transport/inflater_test.cc transport/receiving_test.cc transport/sending_test.cc transport/transport_test.cc transport/window_test.cc)
 target_link_libraries(transport_test PRIVATE transport_testing ZLIB::ZLIB quantd_build GTest::gmock_main)
-gtest_discover_tests(transport_test TEST_PREFIX server.transport. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 60)
+quantd_cases(transport_test server.transport 60)

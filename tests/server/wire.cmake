@@ -8,7 +8,7 @@ add_executable(wire_test
   wire/differential_test.cc wire/method_test.cc wire/scan_test.cc wire/shared_memory_test.cc wire/split_test.cc
   wire/status_details_test.cc wire/stored_set_test.cc wire/utf8_test.cc wire/writer_test.cc)
 target_link_libraries(wire_test PRIVATE wire_testing quantd_build GTest::gmock_main)
-gtest_discover_tests(wire_test TEST_PREFIX server.wire. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 300)
+quantd_cases(wire_test server.wire 300)
 
 add_library(counted_memory STATIC wire/counted_memory.cc)
 target_include_directories(counted_memory PUBLIC wire)
@@ -16,4 +16,4 @@ target_link_libraries(counted_memory PRIVATE quantd_build)
 
 add_executable(wire_memory_test wire/memory_test.cc)
 target_link_libraries(wire_memory_test PRIVATE counted_memory wire_testing quantd_build GTest::gmock_main)
-gtest_discover_tests(wire_memory_test TEST_PREFIX server.wire. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)
+quantd_cases(wire_memory_test server.wire 120)

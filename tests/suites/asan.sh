@@ -4,13 +4,17 @@
 source "$SUITES/e2e.sh"
 
 rooms=(access loop memory net regions wire operations stored_parameters admission http transport rpc)
+fuzzers=(request http2 http2_differential)
+
+others=(tests/core/all quantd)
 
 build() {
-  build_tree asan tests/core/all "${rooms[@]/%/_test}" {request,http2,http2_differential}_fuzz_test quantd -- \
-    "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1"
+  build_tree asan "${rooms[@]/#/room.server.}" "${fuzzers[@]/%/_fuzz_test}" "${others[@]}" -- "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1"
 }
 
-run() {
+# sanitized_rooms PREFIX...: their cases, and those with another prefix.
+sanitized_rooms() {
+  local IFS='|'
   build
   # Abseil's tables poison their free places; Debian's library, which is compiled without sanitizer, does not undo that.
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ASAN_OPTIONS=detect_stack_use_after_return=1:allow_user_poisoning=0
@@ -18,6 +22,10 @@ run() {
   # The excluded ones count every operator new, which the sanitizer replaces; or they leave no descriptors free, and UBSan opens
   # a pipe to look at an object.
   ctest_tree asan --exclude-regex '\.(WireMemory|Allocations)Test\.|NoDescriptorsLeft' \
-    --tests-regex "^(core\.|fuzz\.(request|http2|http2_differential)$|server\.($(IFS='|' && echo "${rooms[*]}"))\.)"
+    --tests-regex "^(${*:+$*|}fuzz\.(${fuzzers[*]})$|server\.(${rooms[*]})\.)"
+}
+
+run() {
+  sanitized_rooms 'core\.'
   sanitized_e2e asan tests/e2e/test_{hostile,overload,limits,stream}.py
 }

@@ -5,7 +5,7 @@ source "$SUITES/gotool.sh"
 
 prepare() {
   unpack_program kubernetes-client '^(kubectl|kubernetes-client)$' &&
-    prepare_venv || return
+    prepare_gate_venv || return
   # If it is not available, the chart's tests report that they were skipped.
   build_go_tool helm helm.sh/helm/v3/cmd/helm@v3.13.3 || note "no helm could be built"
   custom_schemas || note "no schemas of custom objects could be had"
@@ -24,5 +24,6 @@ custom_schemas() {
 run() {
   debs_path
   go_tools_path
+  VENV=$GATE_VENV
   pytest_suite deploy tests/deploy
 }

@@ -4,27 +4,15 @@
 source "$SUITES/venv.sh"
 
 wheels=$QUANTD_BUILD/engine
-layered=$QUANTD_BUILD/venv-engine # on top of build/venv, whose packages it sees
+layered=$QUANTD_BUILD/venv-engine # on top of build/venv-gate, whose packages it sees
 bare=$QUANTD_BUILD/venv-bare      # numpy and ml_dtypes
 
-# make_venv FOLDER STAMP REQUIREMENTS...: makes it unless it exists with these requirements.
-make_venv() {
-  local folder=$1 stamp=$2
-  shift 2
-  [[ $(cat "$folder/made.stamp" 2>/dev/null) == "$stamp" ]] && return
-  rm -rf "$folder"
-  python3 -m venv "$folder" && "$folder/bin/python" -m pip install --disable-pip-version-check --quiet "$@" &&
-    echo "$stamp" >"$folder/made.stamp"
-}
-
 prepare() {
-  local tools=client/python-core/tests/requirements.txt pinned=tests/conformance/requirements.txt site
-  prepare_venv || return
-  make_venv "$layered" "$(sha256sum "$tools" "$VENV/requirements.stamp")" -r "$tools" || return
-  site=$("$layered/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-  "$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$site/layer.pth" || return
+  local tools=client/python-core/tests/requirements.txt
+  prepare_gate_venv || return
+  make_venv "$layered" "$(sha256sum "$tools" "$GATE_VENV/all.stamp")" "$VENV $GATE_VENV" -r "$tools" || return
   # shellcheck disable=SC2046  # a list of requirements
-  make_venv "$bare" "$(sha256sum "$pinned")" $(grep -E '^(numpy|ml_dtypes)==' "$pinned")
+  make_venv "$bare" "$(sha256sum tests/requirements.txt)" "" $(grep -E '^(numpy|ml_dtypes)==' tests/requirements.txt)
 }
 
 # The wheel that pip makes, and then auditwheel's, which contains the libraries.

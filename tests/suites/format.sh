@@ -1,12 +1,8 @@
 # shellcheck shell=bash
 # The languages whose tools are available; suite clients checks Go and Rust, and suite proto the contract.
-RUFF=0.17.6
-ruff=$QUANTD_BUILD/format/bin/ruff
+source "$SUITES/venv.sh"
 
-prepare() {
-  [[ $("$ruff" --version 2>/dev/null) == "ruff $RUFF" ]] && return
-  python3 -m venv --clear "$QUANTD_BUILD/format" && "$QUANTD_BUILD/format/bin/pip" install --disable-pip-version-check --quiet "ruff==$RUFF"
-}
+prepare() { prepare_venv; }
 
 run() {
   local language

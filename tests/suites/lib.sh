@@ -64,23 +64,18 @@ ctest_tree() {
   local tree=$QUANTD_BUILD/$1 report=$RESULTS/$RESULT_SUITE-$1.xml log=$QUANTD_LOGS/$RESULT_SUITE-$1.log
   shift
   ctest --test-dir "$tree" --parallel "$(nproc)" --timeout 300 --output-on-failure --no-tests=error --output-junit "$report" \
-    "$@" 2>&1 | tee "$log" | awk '
-      match($0, /^ *[0-9]+\/[0-9]+ Test +#/) {
-        split($1, n, "/"); tenth = int(10 * n[1] / n[2])
-        if (tenth > shown) { shown = tenth; printf "    %d of %d cases\n", n[1], n[2]; fflush() }
-      }
-      /\*\*\*(Failed|Timeout|Exception|Not Run)/'
+    "$@" 2>&1 | tee "$log" | tee >(show_progress "$RESULT_SUITE" ctest >&2) | grep -E '\*\*\*(Failed|Timeout|Exception|Not Run)'
   junit "ctest" "$report"
 }
 
 # pytest_suite NAME PATHS AND OPTIONS: with the virtual environment; one case each. Files run in parallel, with two processes
-# per core and one more: most tests wait for something.
+# per core and one more: most tests wait for something. Cases marked gate belong to suites of that tier, which name them with -m.
 pytest_suite() {
   local name=$1 report=$RESULTS/$RESULT_SUITE-$1.xml
   shift
   "$VENV/bin/python" -m pytest -q --tb=short -p no:cacheprovider -n $((2 * $(nproc) + 1)) --dist loadfile \
-    --junit-xml="$report" "$@" 2>&1 |
-    tee "$QUANTD_LOGS/$RESULT_SUITE-$name.log" | tail -n 60 | sed 's/^/    /'
+    --override-ini="markers=gate: in a suite of the gate tier" --junit-xml="$report" "$@" 2>&1 |
+    tee "$QUANTD_LOGS/$RESULT_SUITE-$name.log" | tee >(show_progress "$RESULT_SUITE" percent >&2) | tail -n 60 | grep -v '%\]$' | sed 's/^/    /'
   junit "pytest $name" "$report"
 }
 

@@ -4,10 +4,11 @@ source "$SUITES/debs.sh"
 
 prepare() {
   unpack_program prometheus '^(prometheus|promtool)$' &&
-    unpack_program prometheus-alertmanager '^prometheus-alertmanager$' && prepare_venv
+    unpack_program prometheus-alertmanager '^prometheus-alertmanager$' && prepare_gate_venv
 }
 
 run() {
   debs_path
+  VENV=$GATE_VENV
   pytest_suite monitoring tests/monitoring
 }
