@@ -72,9 +72,8 @@ format_go() {
 format_rust() {
   needs rustfmt "it comes with rustup" && each 'client/rust/*.rs' -- "${rustfmt[@]}" --edition=2021 --config-path=client/rust
 }
-# The compiler reads TypeScript, in suite clients.
 format_javascript() {
-  needs node "deploy/packages.sh install clients" && each '*.mjs' -- node_reads
+  needs node "deploy/packages.sh install clients" && each '*.mjs' '*.js' -- node_reads
 }
 node_reads() {
   local file

@@ -4,10 +4,7 @@ source "$SUITES/debs.sh"
 
 CLIENTS_BUILD=$QUANTD_BUILD/clients
 export TEST_QUANTD=$QUANTD_BUILD/release/server/quantd
-export TEST_QUANTCTL=$QUANTD_BUILD/release/client/quantctl
-export TEST_SERVICE_CONFIG=$QUANTD_ROOT/deploy/service_config.json
 export TEST_VECTORS=$CLIENTS_BUILD/vectors
-export TEST_CERTIFICATES=$CLIENTS_BUILD/certificates
 
 shopt -s nullglob
 for language in "$QUANTD_ROOT"/tests/languages/*.sh; do
@@ -76,23 +73,6 @@ start_quantd() {
   QUANTD_ADDRESS=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["grpc"][0])' "$folder/ready.json")
 }
 
-# certificates FOLDER: an authority, certificates that it signed for a server on this machine and for a client, another
-# authority; tokens.
-certificates() {
-  local folder=$1 name
-  rm -rf "$folder" && mkdir -p "$folder" && cd "$folder" || return
-  for name in ca other-ca; do
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$name" -keyout "$name.key" -out "$name.pem" \
-      -addext keyUsage=critical,keyCertSign || return
-  done
-  for name in server client; do
-    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$name" -keyout "$name.key" -out "$name.csr" &&
-      openssl x509 -req -in "$name.csr" -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out "$name.pem" \
-        -extfile <(printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n') || return
-  done
-  openssl rand -hex 16 >token && openssl rand -hex 15 >wrong-token && : >empty
-}
-
 # If one language cannot be prepared, the others still run.
 prepare() {
   local language
@@ -107,31 +87,16 @@ prepare() {
 }
 
 run() {
-  local language status=0 address process
-  # Not local: the trap outlives this function.
-  shared='' secured=''
-  check "vectors" python3 "$QUANTD_ROOT/tests/languages/vectors.py" "$TEST_QUANTCTL" "$TEST_VECTORS"
+  local language status=0
+  check "vectors" python3 "$QUANTD_ROOT/tests/languages/vectors.py" "$QUANTD_BUILD/release/client/quantctl" "$TEST_VECTORS"
   if ! start_quantd server; then
     fail "start of the server" "build/clients/server/log"
     return
   fi
-  trap 'kill "$shared" "$secured" 2>/dev/null' EXIT
-  shared=$QUANTD_PID
-  address=$QUANTD_ADDRESS
-  (certificates "$TEST_CERTIFICATES") >"$QUANTD_LOGS/clients-certificates.log" 2>&1 || fail "certificates" "build/logs/clients-certificates.log"
   export QUANTD_ADDRESS
-  # If the server has no TLS, tests that need it are left out and reported as such.
-  if ! "$TEST_QUANTD" --help 2>&1 | grep -e --tls_client_ca >/dev/null; then
-    skip "TLS and token" "this server has no --tls_client_ca"
-  elif ! start_quantd secured --tls_cert="$TEST_CERTIFICATES/server.pem" --tls_key="$TEST_CERTIFICATES/server.key" \
-    --tls_client_ca="$TEST_CERTIFICATES/ca.pem" --auth_token_file="$TEST_CERTIFICATES/token"; then
-    fail "start of the server with TLS" "build/clients/secured/log"
-    return
-  else
-    secured=$QUANTD_PID
-    export TEST_TLS_ADDRESS=$QUANTD_ADDRESS
-  fi
-  QUANTD_ADDRESS=$address
+  # Not local: the trap outlives this function.
+  shared=$QUANTD_PID
+  trap 'kill "$shared" 2>/dev/null' EXIT
   for language in $(languages); do
     if [[ -f $CLIENTS_BUILD/$language/prepared ]]; then
       ("run_$language") || fail "$language" "ended with $?"
@@ -139,11 +104,9 @@ run() {
       fail "$language: preparation" "see build/logs/prepare-clients.log"
     fi
   done
-  # Whatever the clients did, the servers are alive and end properly.
-  for process in "$shared" $secured; do
-    kill -TERM "$process"
-    wait "$process" || status=$?
-  done
-  shared='' secured=''
-  if [[ $status -eq 0 ]]; then pass "the servers' end"; else fail "the servers' end" "exit $status; build/clients/server/log, secured/log"; fi
+  # Whatever the clients did, the server is alive and ends properly.
+  kill -TERM "$shared"
+  wait "$shared" || status=$?
+  trap - EXIT
+  if [[ $status -eq 0 ]]; then pass "the server's end"; else fail "the server's end" "exit $status; build/clients/server/log"; fi
 }

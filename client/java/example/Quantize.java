@@ -1,12 +1,13 @@
+import io.grpc.InsecureChannelCredentials;
+import io.grpc.ManagedChannel;
 import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
-import quantd.client.Failure;
 import quantd.client.Quantd;
-import quantd.client.Tensors;
 import quantd.v1.DataType;
 import quantd.v1.DequantizeRequest;
 import quantd.v1.DynamicQuantizeRequest;
 import quantd.v1.DynamicQuantizeResponse;
+import quantd.v1.QuantizationServiceGrpc;
 import quantd.v1.Tensor;
 
 /** Quantizes a matrix to INT8, with one scale per row, and back. QUANTD_ADDRESS names the server. */
@@ -14,38 +15,35 @@ public final class Quantize {
   private Quantize() {}
 
   public static void main(String[] arguments) {
-    int rows = 4;
-    int columns = 64;
-    float[] weights = new float[rows * columns];
-    for (int i = 0; i < weights.length; i++) {
-      weights[i] = (float) Math.sin(i);
+    float[] x = new float[4 * 64];
+    for (int i = 0; i < x.length; i++) {
+      x[i] = (float) Math.sin(i);
     }
-    try (Quantd quantd = Quantd.connect()) {
-      DynamicQuantizeResponse answer = quantd.blocking()
-                                           .withDeadlineAfter(10, TimeUnit.SECONDS)
-                                           .dynamicQuantize(DynamicQuantizeRequest.newBuilder()
-                                                   .setX(Tensors.fromFloats(weights, rows, columns))
-                                                   .setOutputType(DataType.DATA_TYPE_INT8)
-                                                   .setAxis(0)
-                                                   .setReportError(true)
-                                                   .build());
-      byte[] codes = Tensors.toBytes(answer.getY());
-      System.out.printf("%s: %s ... %.1f dB%n", answer.getY().getShapeList(), Arrays.toString(Arrays.copyOf(codes, 4)),
-          answer.getQuantizationError().getSqnrDb());
+    String address = System.getenv().getOrDefault("QUANTD_ADDRESS", "127.0.0.1:50051");
+    ManagedChannel channel = Quantd.channel(address, InsecureChannelCredentials.create()).build();
+    try {
+      var quantd = QuantizationServiceGrpc.newBlockingStub(channel).withDeadlineAfter(10, TimeUnit.SECONDS);
+      DynamicQuantizeResponse small = quantd.dynamicQuantize(DynamicQuantizeRequest.newBuilder()
+              .setX(Quantd.fromFloats(x, 4, 64))
+              .setOutputType(DataType.DATA_TYPE_INT8)
+              .setAxis(0)
+              .setReportError(true)
+              .build());
+      int[] codes = Quantd.toInts(small.getY());
+      System.out.printf("%s: %s ... %.1f dB%n", small.getY().getShapeList(), Arrays.toString(Arrays.copyOf(codes, 4)),
+          small.getQuantizationError().getSqnrDb());
 
-      Tensor back = quantd.blocking()
+      Tensor back = quantd
                         .dequantize(DequantizeRequest.newBuilder()
-                                .setX(answer.getY())
-                                .setScale(answer.getYScale())
-                                .setZeroPoint(answer.getYZeroPoint())
+                                .setX(small.getY())
+                                .setScale(small.getYScale())
+                                .setZeroPoint(small.getYZeroPoint())
                                 .setAxis(0)
                                 .build())
                         .getY();
-      System.out.printf("%.4f is %.4f%n", weights[1], Tensors.toFloats(back)[1]);
-    } catch (io.grpc.StatusRuntimeException e) {
-      Failure failure = Failure.of(e);
-      System.err.println(failure.code() + " " + failure.message() + " " + failure.fieldViolations());
-      System.exit(1);
+      System.out.printf("%.4f is %.4f%n", x[1], Quantd.toFloats(back)[1]);
+    } finally {
+      channel.shutdownNow();
     }
   }
 }

@@ -5,18 +5,10 @@ use std::time::Duration;
 use quantd::v1::{DataType, DequantizeRequest, DynamicQuantizeRequest, Tensor};
 
 #[tokio::main]
-async fn main() {
-    if let Err(error) = run().await {
-        eprintln!("{error}");
-        for field in &error.fields {
-            eprintln!("{}: {}", field.field, field.description);
-        }
-        std::process::exit(1);
-    }
-}
-
-async fn run() -> Result<(), quantd::Error> {
-    let client = quantd::Client::connect("").await?.with_timeout(Duration::from_secs(10));
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let address = std::env::var("QUANTD_ADDRESS").unwrap_or("127.0.0.1:50051".to_string());
+    let channel = quantd::endpoint(&format!("http://{address}"))?.timeout(Duration::from_secs(10)).connect_lazy();
+    let mut client = quantd::client(channel);
     let x: Vec<f32> = (0..4 * 64).map(|i| (i as f32).sin()).collect();
     let small = client
         .dynamic_quantize(DynamicQuantizeRequest {
@@ -26,9 +18,10 @@ async fn run() -> Result<(), quantd::Error> {
             report_error: true,
             ..Default::default()
         })
-        .await?;
+        .await?
+        .into_inner();
     let y = small.y.unwrap_or_default();
-    let codes: Vec<i8> = y.to_vec()?;
+    let codes: Vec<i8> = y.unpack()?;
     let decibels = small.quantization_error.unwrap_or_default().sqnr_db;
     println!("{:?}: {:?} ... {decibels:.1} dB", y.shape, &codes[..4]);
 
@@ -40,8 +33,8 @@ async fn run() -> Result<(), quantd::Error> {
             axis: Some(0),
             ..Default::default()
         })
-        .await?;
-    let floats: Vec<f32> = back.y.unwrap_or_default().to_vec()?;
-    println!("{:.4} is {:.4}", x[1], floats[1]);
+        .await?
+        .into_inner();
+    println!("{:.4} is {:.4}", x[1], back.y.unwrap_or_default().to_f32s()?[1]);
     Ok(())
 }
