@@ -14,7 +14,7 @@ cd "$QUANTD_ROOT" || exit 1
 # Tools that the suites format and proto install.
 PATH=$QUANTD_BUILD/venv/bin:$QUANTD_BUILD/buf/node_modules/.bin:$PATH
 
-languages=(cpp java python shell proto go rust javascript english)
+languages=(cpp java python shell proto go rust javascript)
 checking=false chosen=() status=0
 for argument in "$@"; do
   if [[ $argument == --check ]]; then
@@ -79,12 +79,6 @@ node_reads() {
   local file
   for file in "$@"; do node --check "$file" || return; done
 }
-# Text for users and newcomers. reflection.proto is gRPC's.
-format_english() {
-  needs python3 "deploy/packages.sh install test" && each '*.md' '*.proto' 'client/**/*.'{cc,h,py,go,rs,java,ts} '*.'{cc,h,py} \
-    ':!proto/grpc' ':!client/go/quantdv1' ':!tests/suites/english.py' -- python3 tests/suites/english.py
-}
-
 for language in "${chosen[@]:-${languages[@]}}"; do
   if "format_$language"; then
     note "$language: in order"

@@ -22,7 +22,7 @@ cd "$QUANTD_ROOT" || exit 1
 #   groups: of deploy/packages.sh    cpu: minutes of one CPU from scratch, including its own tree, but not release
 suites_table() {
   cat <<'TABLE'
-arrows       default  -        test                 1    include arrows, coroutine dialect, what documents name
+arrows       default  -        test                 1    include arrows, coroutine dialect, lines a room
 format       default  -        test                 1    tests/format.sh --check of C++, Java, Python, shell
 unit         default  release  build,test           3    C++ unit tests, every case of gtest a case here
 e2e          default  release  build,test           3    the real binaries: flags, ports, metrics, drain, TLS, bad input, quantctl

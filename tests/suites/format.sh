@@ -6,5 +6,5 @@ prepare() { prepare_venv; }
 
 run() {
   local language
-  for language in cpp java python shell english; do check "$language" tests/format.sh --check "$language"; done
+  for language in cpp java python shell; do check "$language" tests/format.sh --check "$language"; done
 }
