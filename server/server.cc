@@ -324,7 +324,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   if (!options.http_listen.empty()) {
     http::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
-    pages.openmetrics = [&c] { return c.metrics.OpenMetrics(); };
     pages.live = [&c] { return c.prober->Alive(); };
     pages.ready = [&c] { return c.health.serving() && !c.draining && !c.Crowded(); };
     const http::HttpAccess access{tls_and_tokens->certificates.get(), tls_and_tokens->tokens.get()};

@@ -31,9 +31,6 @@ std::string AnswerTo(const HttpPages& pages, const HttpAccess& access, const Req
     const int may = MayRead(access, request, has_certificate);
     if (may != 200) return ErrorResponse(may, head);
   }
-  if (request.path() == "/metrics" && request.openmetrics() && pages.openmetrics) {
-    return Response(200, kOpenMetrics, pages.openmetrics(), head);
-  }
   if (request.path() == "/metrics") return Response(200, kPrometheusText, pages.metrics(), head);
   if (request.path() == "/livez") {
     return pages.live() ? Response(200, kPlainText, "ok\n", head)

@@ -22,10 +22,9 @@ namespace quantd::http {
 // Make the pages. They are called on the server's only thread and must be fast, because no other
 // request is answered meanwhile. They must not throw.
 struct HttpPages {
-  std::function<std::string()> metrics;           // /metrics: Prometheus' text format
-  std::function<bool()> live;                     // /livez: 200 or 503
-  std::function<bool()> ready;                    // /readyz: 200 or 503
-  std::function<std::string()> openmetrics = {};  // if the client accepts it; null: never
+  std::function<std::string()> metrics;  // /metrics: Prometheus' text format
+  std::function<bool()> live;            // /livez: 200 or 503
+  std::function<bool()> ready;           // /readyz: 200 or 503
 };
 
 // Who may read what. Each pointer may be null; the objects must outlive the server. /livez and
@@ -59,8 +58,7 @@ class HttpServer {
   // Listens on HOST:PORT and serves at once. HOST is an IPv4 address, [an IPv6 address] ([::]
   // accepts IPv4 as well) or a name, for which the first address of this machine is used. Port
   // 0 picks a free port. INVALID_ARGUMENT: that is not an address. UNAVAILABLE, in one line
-  // with the reason: the port is not available. REQUIRES: every page is set that may not be
-  // null.
+  // with the reason: the port is not available. REQUIRES: every page is set.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(absl::string_view address,
                                                            HttpPages pages,
                                                            const HttpLimits& limits = {},

@@ -29,20 +29,6 @@ bool IsDigits(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
 
-// "application/openmetrics-text;version=1.0.0;q=0.75, text/plain;version=0.0.4;q=0.5"
-bool AcceptsOpenMetrics(absl::string_view accept) {
-  for (const absl::string_view range : absl::StrSplit(accept, ',')) {
-    const absl::string_view type = range.substr(0, range.find(';'));
-    if (!absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(type), "application/openmetrics-text")) {
-      continue;
-    }
-    if (!absl::StrContains(range, "version=") || absl::StrContains(range, "version=1.")) {
-      return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 bool RequestReader::Take(absl::string_view bytes) {
@@ -119,7 +105,6 @@ int RequestReader::TakeHeader(absl::string_view line) {
     if (!authorization_.empty()) return 400;
     authorization_ = std::string(value);
   }
-  if (absl::EqualsIgnoreCase(name, "Accept") && AcceptsOpenMetrics(value)) openmetrics_ = true;
   if (absl::EqualsIgnoreCase(name, "Transfer-Encoding")) return 413;
   if (absl::EqualsIgnoreCase(name, "Content-Length")) {
     if (!IsDigits(value)) return 400;

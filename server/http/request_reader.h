@@ -37,9 +37,6 @@ class RequestReader {
   bool head() const { return head_; }
   // The Authorization header, such as "Bearer TOKEN"; empty if there is none.
   const std::string& authorization() const { return authorization_; }
-  // Whether the client accepts OpenMetrics 1.0, as a Prometheus that reads exemplars does. A client
-  // that names it prefers it: weights (q=) are not compared.
-  bool openmetrics() const { return openmetrics_; }
   // Whether any bytes have arrived.
   bool begun() const { return taken_bytes_ > 0; }
 
@@ -59,7 +56,6 @@ class RequestReader {
   bool head_ = false;
   bool host_required_ = false;
   int hosts_ = 0;
-  bool openmetrics_ = false;
 };
 
 }  // namespace quantd::http

@@ -10,8 +10,6 @@ namespace quantd::http {
 
 inline constexpr absl::string_view kPlainText = "text/plain";
 // What Prometheus sends and expects: https://prometheus.io/docs/instrumenting/exposition_formats/
-inline constexpr absl::string_view kOpenMetrics =
-    "application/openmetrics-text; version=1.0.0; charset=utf-8";
 inline constexpr absl::string_view kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
 
 // `head`: send the headers that GET would have, without the body. Every response is the last one of

@@ -11,9 +11,6 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
-#include <mutex>
-#include <string>
-#include <utility>
 
 namespace quantd::metrics {
 
@@ -31,14 +28,11 @@ class Histogram {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  // Returns the index of the bucket that was incremented.
-  size_t Observe(Duration duration) {
+  void Observe(Duration duration) {
     const int64_t nanoseconds = std::max<int64_t>(duration.count(), 0);
     const auto* bound = std::lower_bound(kBounds.begin(), kBounds.end(), nanoseconds);
-    const auto bucket = static_cast<size_t>(bound - kBounds.begin());
-    counts_[bucket].fetch_add(1, std::memory_order_relaxed);
+    counts_[static_cast<size_t>(bound - kBounds.begin())].fetch_add(1, std::memory_order_relaxed);
     sum_.fetch_add(nanoseconds, std::memory_order_relaxed);
-    return bucket;
   }
 
   // A reading during writes may be slightly out of date, but is consistent: the count is the sum of
@@ -71,36 +65,6 @@ class Histogram {
 
   std::array<std::atomic<uint64_t>, kBounds.size() + 1> counts_{};
   std::atomic<int64_t> sum_{0};
-
- public:
-  static constexpr size_t kBuckets = kBounds.size() + 1;
-};
-
-// Keeps, for each bucket of a histogram, the latest observation that belongs to a trace.
-class Exemplars {
- public:
-  struct Exemplar {
-    std::string trace_id;  // empty: none yet
-    double seconds = 0;
-    double unix_seconds = 0;  // when
-  };
-
-  // If two threads call this at the same time, one observation is lost, so that neither waits.
-  void Keep(size_t bucket, std::string trace_id, Histogram::Duration duration) {
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return;
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    kept_[bucket] = {std::move(trace_id), std::chrono::duration<double>(duration).count(),
-                     std::chrono::duration<double>(now).count()};
-  }
-  std::array<Exemplar, Histogram::kBuckets> Collect() const {
-    const std::lock_guard lock(mutex_);
-    return kept_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::array<Exemplar, Histogram::kBuckets> kept_;
 };
 
 }  // namespace quantd::metrics

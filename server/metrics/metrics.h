@@ -1,5 +1,6 @@
-// All metrics of quantd. Every series exists from the start, with value 0, and no label has a value
-// that a client can choose: unknown methods, for example, are not counted.
+// All metrics of quantd. Most series exist from the start, with value 0; elements by type and codes
+// of clients' errors appear on first use. No label has a value that a client can choose: unknown
+// methods, for example, are not counted.
 //
 //   metrics.method(Method::kQuantize).started.Add(1);
 //   metrics.operation(Method::kQuantize).kernel_seconds.Observe(elapsed);
@@ -74,12 +75,10 @@ struct MethodMetrics {
   Counter sent;      // messages
   std::array<Counter, kCodes> handled;
   Histogram handling_seconds;
-  Exemplars exemplars;  // of kernel_seconds
 };
 
 struct OperationMetrics {
-  // By input and output type: indices into quantd::kDataTypes. Pairs that the operation does not
-  // support stay 0 and are not shown.
+  // By input and output type: indices into quantd::kDataTypes. Pairs that are 0 are not shown.
   std::array<std::array<Counter, kDataTypes.size()>, kDataTypes.size()> elements;
   Counter bytes_in;
   Counter bytes_out;
@@ -153,19 +152,16 @@ class Metrics {
   // Counts a finished operation.
   void CountElements(Method method, DataType input, DataType output, int64_t elements);
 
-  // Counts a call that has ended. `trace_id`: of the sampled trace that the call belongs to, in
-  // hexadecimal, or empty.
-  void CountCall(Method method, absl::StatusCode code, Histogram::Duration time,
-                 const std::string& trace_id);
+  // Counts a call that has ended.
+  void CountCall(Method method, absl::StatusCode code, Histogram::Duration time);
   // Counts that `cores` cores have computed for `time`.
   void CountComputing(int cores, Histogram::Duration time) {
     busy_core_nanoseconds_.Add(static_cast<uint64_t>(cores) *
                                static_cast<uint64_t>(std::max<int64_t>(time.count(), 0)));
   }
 
-  // The page in Prometheus' text format, and in OpenMetrics, with exemplars.
+  // The page in Prometheus' text format.
   std::string Text() const;
-  std::string OpenMetrics() const;
   // The counts of kRejections.
   std::array<uint64_t, kRejections.size()> rejections() const;
 

@@ -1,5 +1,4 @@
-// The metrics page: families of series, in Prometheus' text format or in OpenMetrics, which also
-// has exemplars.
+// The metrics page: families of series, in Prometheus' text format.
 #ifndef QUANTD_SERVER_METRICS_PAGE_H_
 #define QUANTD_SERVER_METRICS_PAGE_H_
 
@@ -23,23 +22,18 @@ class Page {
   void Start(prometheus::MetricType type, absl::string_view name, absl::string_view help);
   void AddCounter(Labels labels, double value);
   void AddGauge(Labels labels, double value);
-  // `exemplars` are of the histogram, or null. They are read when the page is written.
-  void AddHistogram(Labels labels, const Histogram& histogram,
-                    const Exemplars* exemplars = nullptr);
+  void AddHistogram(Labels labels, const Histogram& histogram);
   // Adds a family with one series without labels.
   void AddOneCounter(absl::string_view name, absl::string_view help, double value);
   void AddOneGauge(absl::string_view name, absl::string_view help, double value);
 
-  // Prometheus' text format 0.0.4.
+  // Version 0.0.4 of the format.
   std::string Text() const;
-  // OpenMetrics 1.0.0: the same series with the same numbers.
-  std::string OpenMetrics() const;
 
  private:
   prometheus::ClientMetric& Add(Labels labels);
 
   std::vector<prometheus::MetricFamily> families_;
-  std::vector<const Exemplars*> exemplars_;  // of each histogram, in the same order
 };
 
 }  // namespace quantd::metrics

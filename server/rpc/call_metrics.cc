@@ -120,16 +120,10 @@ void CallMetrics::Finish() {
   if (status_.ok() && stream_.interrupted()) status_ = stream_.interruption();
   const auto took = std::chrono::steady_clock::now() - begin_;
   const bool traced = observed_ != nullptr && observed_->span.has_value();
-  // An exemplar is useful only if the trace can be found: the caller's, if it was sampled, or ours.
-  std::string trace_id;
-  if (traced) {
-    trace_id = trace::Hexadecimal(observed_->span->trace_id);
-  } else if (stream_.head().trace().has_value() && stream_.head().trace()->sampled) {
-    trace_id = trace::Hexadecimal(stream_.head().trace()->trace_id);
-  }
-  metrics_.CountCall(kind_, status_.code(), took, trace_id);
+  metrics_.CountCall(kind_, status_.code(), took);
   if (!status_.ok()) {
-    LogFailure(Failed::kCall, wire::Name(kind_), status_, stream_, traced ? trace_id : "");
+    LogFailure(Failed::kCall, wire::Name(kind_), status_, stream_,
+               traced ? trace::Hexadecimal(observed_->span->trace_id) : "");
   }
   if (traced) AddSpan(status_);
 }

@@ -1,5 +1,6 @@
 """What the tests share: the server as a process, the stubs of its protos, and short ways to write a request."""
 
+import collections
 import json
 import os
 import signal
@@ -114,10 +115,10 @@ class Server:
             return error.code, error.read().decode()
 
     def metrics(self):
-        """Every sample, by name and labels as they are written."""
+        """Every sample, by name and labels as they are written; 0 for a series that is not there, as those that have not counted."""
         lines = self.get("/metrics")[1].splitlines()
         samples = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
-        return {name: float(value) for name, value in samples}
+        return collections.defaultdict(float, ((name, float(value)) for name, value in samples))
 
     def status(self):
         """Numbers of /proc/PID/status, such as VmRSS and VmHWM in KiB, and Threads."""

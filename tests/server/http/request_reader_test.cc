@@ -125,25 +125,6 @@ TEST(Request, ControlCharactersAreRefusedAtOnce) {
   }
 }
 
-TEST(Request, OpenMetricsIsForWhoNamesIt) {
-  const auto accepts = [](const std::string& accept) {
-    RequestReader reader(1 << 14);
-    EXPECT_TRUE(reader.Take("GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: " + accept + "\r\n\r\n"));
-    EXPECT_EQ(reader.status(), 200) << accept;
-    return reader.openmetrics();
-  };
-  EXPECT_TRUE(accepts("application/openmetrics-text; version=1.0.0"));
-  EXPECT_TRUE(accepts("text/plain;q=0.5 , Application/OpenMetrics-Text"));
-  EXPECT_TRUE(
-      accepts("application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;"
-              "version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"));
-  for (const char* other : {"", "*/*", "text/plain", "application/openmetrics-textual", ",,;",
-                            "application/openmetrics-text;version=0.0.1",
-                            "application/openmetrics-text;version=2.0.0"}) {
-    EXPECT_FALSE(accepts(other)) << other;
-  }
-}
-
 TEST(Request, NothingAfterItsEndMatters) {
   EXPECT_EQ(Read(absl::StrCat("GET /livez HTTP/1.0\r\n\r\n", std::string(100'000, '\0'))).status(),
             200);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <cmath>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,7 +45,9 @@ class Counts : public testing::Test {
  protected:
   void Expect(const std::vector<Sample>& samples) const {
     for (const Sample& sample : samples) {
-      EXPECT_EQ(server_.Metric(sample.name), sample.value) << sample.name;
+      const double value = server_.Metric(sample.name);
+      // Some series are not shown before they count.
+      EXPECT_EQ(std::isnan(value) ? 0 : value, sample.value) << sample.name;
     }
   }
   void Begin(int32_t id, absl::string_view method) {
