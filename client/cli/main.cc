@@ -42,8 +42,6 @@ absl::Status Run(int argc, char** argv) {
     status = quantd::cli::RunParameters(options);
   } else if (options.command == "inspect") {
     status = quantd::cli::RunInspect(options);
-  } else if (options.command == "verify") {
-    status = quantd::cli::RunVerify(options);
   } else if (options.command == "info") {
     status = quantd::cli::RunInfo(options);
   } else {

@@ -23,7 +23,6 @@ CONTRACT = (
     "google/rpc/error_details.proto",
     "grpc/health/v1/health.proto",
 )
-KIT = "quantd/conformance/onnx_subset.proto"  # that of quantctl, word for word
 
 
 def proto_root() -> Path:
@@ -40,12 +39,6 @@ def proto_root() -> Path:
     )
 
 
-def kit_root() -> Path:
-    """The folder of the kit's ONNX messages: beside the contract in an sdist, else in quantctl."""
-    root = proto_root()
-    return root if (root / KIT).is_file() else root.parent / "client" / "cli" / "kit" / "proto"
-
-
 def compile_descriptors(target: Path) -> None:
     import grpc_tools
     from grpc_tools import protoc
@@ -54,12 +47,10 @@ def compile_descriptors(target: Path) -> None:
     arguments = [
         "protoc",
         f"-I{proto_root()}",
-        f"-I{kit_root()}",
         f"-I{Path(grpc_tools.__file__).parent / '_proto'}",
         "--include_imports",
         f"--descriptor_set_out={target}",
         *CONTRACT,
-        KIT,
     ]
     if protoc.main(arguments) != 0:
         raise SystemExit("protoc failed: " + " ".join(arguments))
@@ -76,10 +67,10 @@ class BuildPy(build_py):
 class Sdist(sdist):
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, files)
-        for root, name in (*((proto_root(), name) for name in CONTRACT), (kit_root(), KIT)):
+        for name in CONTRACT:
             copy = Path(base_dir) / "proto" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(root / name, copy)
+            shutil.copyfile(proto_root() / name, copy)
 
 
 def core() -> str:
@@ -90,6 +81,5 @@ def core() -> str:
 
 setup(
     cmdclass={"build_py": BuildPy, "sdist": Sdist},
-    extras_require={"arrow": ["pyarrow>=16"], "local": [core()], "test": ["pytest"], "onnxruntime": ["onnx", "onnxruntime>=1.31"],
-                    "onnx-reference": ["onnx>=1.23"], "openvino": ["openvino>=2026"]},
+    extras_require={"arrow": ["pyarrow>=16"], "local": [core()], "test": ["pytest"], "onnxruntime": ["onnx", "onnxruntime>=1.31"]},
 )

@@ -1,6 +1,8 @@
 """The packages as an engine of the conformance kit:
 
-python -m quantd.conformance verify KIT --engine=kit_engine:answer --only='^layouts/'    in this folder, with suite checkpoints' environment
+PYTHONPATH=../conformance python -m quantd_conformance verify KIT --engine=kit_engine:answer --only='^layouts/'
+
+in this folder, with the environment of suite checkpoints.
 """
 
 import ml_dtypes

@@ -2,9 +2,9 @@
 
 from kit_engine import answer
 
-from quantd.conformance import verify
-from quantd.conformance.case import Answer, NotSupported
-from quantd.conformance.cases import layouts
+from quantd_conformance import verify
+from quantd_conformance.case import Answer, NotSupported
+from quantd_conformance.cases import layouts
 
 
 def ask(case):

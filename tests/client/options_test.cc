@@ -60,8 +60,6 @@ TEST_F(OptionsTest, FlagsWinOverTheEnvironment) {
   };
   EXPECT_EQ(address({"health"}), "b:1");
   EXPECT_EQ(address({"info"}), "b:1");
-  EXPECT_EQ(address({"verify", "--cases=d"}), "b:1");
-  EXPECT_EQ(Parse({"verify", "c:2", "--cases=d"})->options.address, "c:2");
   EXPECT_EQ(address({"quantize", "x.npy", "-o", "y.npy"}), "b:1");
   EXPECT_EQ(address({"dequantize", "x.npy", "-o", "y.npy"}), "b:1");
   EXPECT_EQ(address({"calibrate", "x.npy", "-o", "y.safetensors"}), "b:1");

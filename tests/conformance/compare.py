@@ -4,7 +4,7 @@ import collections
 
 import numpy as np
 
-from quantd.conformance import oracle_types as ot
+from quantd_conformance import oracle_types as ot
 
 CASES = collections.OrderedDict()
 

@@ -1,6 +1,6 @@
 """Where implementations by others differ from the specification, so that random tests leave out exactly those elements.
 
-README.md shows the differences themselves, found and reduced by page.py. A row here says which elements of a random case it covers;
+README.md shows the differences themselves. A row here says which elements of a random case it covers;
 test_outside.py and test_ml_dtypes.py leave those out, and nothing else.
 """
 
@@ -9,7 +9,7 @@ from typing import Callable, Optional
 
 import numpy as np
 
-from quantd.conformance import oracle_types as ot
+from quantd_conformance import oracle_types as ot
 
 
 @dataclasses.dataclass
@@ -84,22 +84,3 @@ TABLE = [
     Difference("dequantize-minifloat-zero-point", "ONNX reference evaluator", "DequantizeLinear",
                lambda c: (c.zero_point != 0) | np.signbit(c.zero_point) if c.xt is ot.E2M1 else _none(c)),
 ]
-
-# torchao is large and often missing: its rows are words, and each names the test of test_torchao.py that covers it. (operation,
-# input, theirs, ours, why, test)
-TORCHAO_VERSION = "0.18.0"
-TORCHAO = [
-    ("MX to_mx", "a block of zeros", "scale code 00", "scale code 7F",
-     "takes the smallest scale; the specification takes 1", "test_microscaling_of_zeros_and_denormals_differs"),
-    ("nvfp4_quantize", "x FLOAT {6.732655, 1.4026365, 0 ...}", "6, 1.5", "6, 1",
-     "multiplies by a reciprocal of the scale, which moves 1.25 off the tie; the specification divides",
-     "test_nvfp4_next_to_a_tie_differs"),
-    ("nvfp4_quantize", "x FLOAT {1000, 0 ..., 0.01, 0 ...}", "block scales 448, 2^-6", "block scales 448, 2^-8",
-     "its least block scale is E4M3FN's least normal number; the specification's is the least of all, 2^-9",
-     "test_nvfp4_of_small_blocks_differs"),
-]
-
-
-def torchao_table() -> str:
-    lines = ["| operation | input | theirs | ours | why |", "|---|---|---|---|---|"]
-    return "\n".join(lines + [f"| {o} | {given} | {theirs} | {ours} | {why} |" for o, given, theirs, ours, why, _ in TORCHAO])

@@ -3,7 +3,7 @@ name."""
 
 import os
 
-from quantd.conformance import values
+from quantd_conformance import values
 
 SEED = int(os.environ.get("QUANTD_SEED", values.SEED))
 

@@ -1,7 +1,7 @@
-"""Cases of the kit (quantd.conformance), run on the client under test, bit for bit."""
+"""Cases of the kit (quantd_conformance), run on the client under test, bit for bit."""
 
 from compare import count
-from quantd.conformance import engines, verify
+from quantd_conformance import engines, verify
 
 
 def check(client, cases, source: str) -> None:

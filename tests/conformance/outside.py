@@ -11,7 +11,7 @@ import onnx.reference
 import onnxruntime
 from onnx import TensorProto, helper
 
-from quantd.conformance import oracle_types as ot
+from quantd_conformance import oracle_types as ot
 
 onnxruntime.set_default_logger_severity(4)
 

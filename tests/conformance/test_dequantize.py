@@ -4,9 +4,9 @@ import pytest
 
 from compare import name
 from judge import check
-from quantd.conformance import oracle_types as ot
-from quantd.conformance.cases import service
-from quantd.conformance.granularity import LARGE
+from quantd_conformance import oracle_types as ot
+from quantd_conformance.cases import service
+from quantd_conformance.granularity import LARGE
 
 SOURCE = "numerics oracle, Dequantize"
 

@@ -6,9 +6,9 @@ import pytest
 import quantd
 from compare import name
 from judge import check
-from quantd.conformance import oracle_types as ot
-from quantd.conformance.cases import dynamic
-from quantd.conformance.granularity import LARGE
+from quantd_conformance import oracle_types as ot
+from quantd_conformance.cases import dynamic
+from quantd_conformance.granularity import LARGE
 
 SOURCE = "numerics oracle, DynamicQuantize"
 GRAINS = dynamic.with_ranges(LARGE)

@@ -11,7 +11,7 @@ import quantd
 from compare import count
 from generate import SEED, rng
 from judge import check
-from quantd.conformance.cases import embeddings
+from quantd_conformance.cases import embeddings
 
 SOURCE = "numpy, written from core/EMBEDDINGS.md"
 

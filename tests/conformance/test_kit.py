@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from compare import count
-from quantd.conformance import __main__ as program
-from quantd.conformance import cases, engines, files, verify
-from quantd.conformance import oracle_types as ot
-from quantd.conformance.case import LAYOUT_OPERATIONS
-from quantd.conformance.rules import RULES
-from quantd.conformance.versions import OPSETS
+from quantd_conformance import __main__ as program
+from quantd_conformance import cases, engines, files, verify
+from quantd_conformance import oracle_types as ot
+from quantd_conformance.case import LAYOUT_OPERATIONS
+from quantd_conformance.rules import RULES
+from quantd_conformance.versions import OPSETS
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_it_is_the_same_byte_for_byte(every, tmp_path):
 
 def test_the_numbers_are_the_same_everywhere():
     """The generator for the cases: its bits do not depend on the release of numpy or the CPU."""
-    from quantd.conformance.values import quotients, rng
+    from quantd_conformance.values import quotients, rng
 
     r = rng("everywhere")
     assert r.random(3).tolist() == EXPECTED_NUMBERS
@@ -279,7 +279,7 @@ def test_a_damaged_kit_is_refused(every, tmp_path, capsys):
         files.write(folder, chosen)
         damage(folder)
         code, _, err = run(capsys, "verify", folder, "--engine=test_kit:defect")
-        assert code == 2 and err.startswith("quantd.conformance: ") and err.count("\n") == 1, (name, err)
+        assert code == 2 and err.startswith("quantd_conformance: ") and err.count("\n") == 1, (name, err)
         assert str(folder) in err, (name, err)
 
 
@@ -330,7 +330,7 @@ def test_a_damaged_archive_is_refused(every, tmp_path, capsys):
 def test_a_package_that_is_missing_is_named(kit, capsys, monkeypatch):
     monkeypatch.setitem(engines.sys.modules, "onnxruntime", None)
     code, _, err = run(capsys, "verify", kit, "--engine=onnxruntime")
-    assert code == 2 and "onnxruntime" in err and "pip install 'quantd[onnxruntime]'" in err and err.count("\n") == 1
+    assert code == 2 and "onnxruntime" in err and "pip install 'quantd-conformance[onnxruntime]'" in err and err.count("\n") == 1
 
 
 def test_the_rules_are_listed(capsys):

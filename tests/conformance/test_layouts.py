@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from compare import count
-from quantd.conformance import engines, oracle, oracle_layouts, verify
-from quantd.conformance import oracle_layouts_bnb as bnb
-from quantd.conformance import oracle_types as ot
-from quantd.conformance.case import LAYOUT_OPERATIONS
-from quantd.conformance.cases import layouts
+from quantd_conformance import engines, oracle, oracle_layouts, verify
+from quantd_conformance import oracle_layouts_bnb as bnb
+from quantd_conformance import oracle_types as ot
+from quantd_conformance.case import LAYOUT_OPERATIONS
+from quantd_conformance.cases import layouts
 
 TESTS = Path(__file__).resolve().parents[1]
 DTYPES = {"F32": ot.FLOAT, "F16": ot.FLOAT16, "BF16": ot.BFLOAT16}

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import ask
-from quantd.conformance import oracle_types as ot
+from quantd_conformance import oracle_types as ot
 import quantd
 from compare import count
 from generate import rng
-from quantd.conformance.values import KINDS, any_codes, data, inputs, scales, zero_points
-from quantd.conformance.cases.random_calls import SCALES, XS, a_granularity, a_request, a_shape, pick
+from quantd_conformance.values import KINDS, any_codes, data, inputs, scales, zero_points
+from quantd_conformance.cases.random_calls import SCALES, XS, a_granularity, a_request, a_shape, pick
 
 pytest.importorskip("quantd_core", reason="quantd-core is not installed: ./tests/run.sh engine builds it")
 

@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
-from quantd.conformance import oracle_types as ot
+from quantd_conformance import oracle_types as ot
 import quantd
 from generate import rng
 

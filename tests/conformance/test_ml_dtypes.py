@@ -7,10 +7,10 @@ import pytest
 
 import ask
 import differences
-from quantd.conformance import oracle_types as ot
+from quantd_conformance import oracle_types as ot
 from compare import count, mismatch, name, same
 from generate import rng
-from quantd.conformance.values import any_codes, quotients
+from quantd_conformance.values import any_codes, quotients
 
 VERSION = f"ml_dtypes {ml_dtypes.__version__}"
 ONE = np.array(1, np.float32)

@@ -9,7 +9,7 @@ pytest.importorskip("onnx")
 import onnx  # noqa: E402
 from onnx.backend.test.case import node as node_tests  # noqa: E402
 
-from quantd.conformance import oracle_types as ot  # noqa: E402
+from quantd_conformance import oracle_types as ot  # noqa: E402
 from compare import count, same  # noqa: E402
 
 OPERATORS = {"QuantizeLinear": "quantize", "DequantizeLinear": "dequantize", "DynamicQuantizeLinear": "dynamic_quantize"}

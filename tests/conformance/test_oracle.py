@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from quantd.conformance import oracle
-from quantd.conformance import oracle_types as ot
+from quantd_conformance import oracle
+from quantd_conformance import oracle_types as ot
 from generate import rng
 
 

@@ -18,12 +18,12 @@ import ask  # noqa: E402
 import compare  # noqa: E402
 from compare import name  # noqa: E402
 import differences  # noqa: E402
-from quantd.conformance import oracle  # noqa: E402
-from quantd.conformance import oracle_types as ot  # noqa: E402
+from quantd_conformance import oracle  # noqa: E402
+from quantd_conformance import oracle_types as ot  # noqa: E402
 import outside  # noqa: E402
-from quantd.conformance.granularity import Granularity  # noqa: E402
+from quantd_conformance.granularity import Granularity  # noqa: E402
 from generate import rng  # noqa: E402
-from quantd.conformance.values import any_codes, inputs, of_type, scales, zero_points  # noqa: E402
+from quantd_conformance.values import any_codes, inputs, of_type, scales, zero_points  # noqa: E402
 
 EVALUATOR, RUNTIME = "ONNX reference evaluator", "ONNX Runtime"
 IMPLEMENTATIONS = {EVALUATOR: outside.reference, RUNTIME: outside.runtime}

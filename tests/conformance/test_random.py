@@ -11,7 +11,7 @@ import test_dynamic
 import test_quantize
 from generate import SEED
 from judge import check
-from quantd.conformance.cases import random_calls
+from quantd_conformance.cases import random_calls
 
 EACH = 100
 SOURCES = {"quantize": test_quantize.SOURCE, "dequantize": test_dequantize.SOURCE, "dynamic_quantize": test_dynamic.SOURCE}

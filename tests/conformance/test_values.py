@@ -7,12 +7,12 @@ import grpc
 import numpy as np
 import pytest
 
-from quantd.conformance import oracle
-from quantd.conformance import oracle_types as ot
+from quantd_conformance import oracle
+from quantd_conformance import oracle_types as ot
 import quantd
 from compare import count, name, same
 from generate import rng
-from quantd.conformance.values import any_codes, inputs, scales, zero_points
+from quantd_conformance.values import any_codes, inputs, scales, zero_points
 from quantd import messages, requests
 from quantd.types import from_message
 

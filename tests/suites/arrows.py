@@ -64,8 +64,7 @@ ROOMS = {
     "client/checkpoints": ["client/cli/files", "client"],
     "client/cli/files": ["client"],
     "client/cli/engine": ["client/cli/files", "client/cpp", "proto", "client"],
-    "client/cli/kit": ["client/cli/files", "client/cpp", "proto", "client"],
-    "client/cli/commands": ["client/cli/files", "client/cli/engine", "client/cli/kit", "client/checkpoints", "client/cpp", "proto", "client"],
+    "client/cli/commands": ["client/cli/files", "client/cli/engine", "client/checkpoints", "client/cpp", "proto", "client"],
     "client/cli": ["client/cli/files", "client/cli/engine", "client/cli/commands", "client"],
 }
 # Folders that a quoted include may be in, besides the includer's.
@@ -140,15 +139,15 @@ server/transport           4883   3830
 server/wire                2341   3974
 server                      910    125
 client/checkpoints         4397      0
-client/cli/commands        3518      0
+client/cli/commands         3326      0
 client/cli/engine          1206      0
 client/cli/files           2940      0
-client/cli                 1104      0
+client/cli                   112      0
 client/cpp                 4426      0
 client/go                   299    197
 client/java                 280    153
 client/node                 262    105
-client/python             13988   6629
+client/python               8321   6633
 client/python-core         1839   1710
 client/rust                 296    114
 client                       40   3407
@@ -161,7 +160,8 @@ deploy/systemd               48      0
 deploy                     1330      0
 tests/bench                   0   5474
 tests/checkpoints             0    879
-tests/conformance             0   3748
+tests/conformance              0   2579
+tests/conformance/quantd_conformance      0   5651
 tests/deploy                  0   1846
 tests/e2e                     0  13255
 tests/fuzz                    0   3208

@@ -9,13 +9,14 @@ prepare_packages() {
   local requirements=tests/checkpoints/requirements-packages.txt stamp
   stamp=$(cat "$requirements" "${BASH_SOURCE[0]}" "$VENV/made.stamp" | sha256sum)
   [[ $(cat "$PACKAGES/all.stamp" 2>/dev/null) == "$stamp" ]] && return
-  # On top of build/venv, which has the client with its conformance kit.
+  # On top of build/venv, which has the client.
   make_venv "$PACKAGES" "$stamp" "$VENV" -r "$requirements" &&
     "$PACKAGES/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps llmcompressor==0.14.0.1 && echo "$stamp" >"$PACKAGES/all.stamp"
 }
 
 run() {
   VENV=$PACKAGES
+  export PYTHONPATH=$QUANTD_ROOT/tests/conformance # the conformance kit
   pytest_suite checkpoints tests/checkpoints
   # The table of test_packages.py: layout, type, weights compared, differences.
   tr '>' '\n' <"$RESULTS/$RESULT_SUITE-checkpoints.xml" | sed -n 's/.*name="row" value="\([^"]*\)".*/    \1/p'

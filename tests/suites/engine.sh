@@ -44,5 +44,5 @@ run() {
   # The client's tests that run against a server and in process.
   pytest_suite client client/python/tests/test_{arguments,calibrate_server,embeddings,onnxruntime,parameters,parameters_server}.py
   pytest_suite conformance tests/conformance --engine=local --ignore=tests/conformance/test_local.py \
-    --ignore=tests/conformance/test_local_shared.py --ignore=tests/conformance/test_mutants.py
+    --ignore=tests/conformance/test_local_shared.py
 }

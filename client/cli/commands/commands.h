@@ -29,7 +29,6 @@ absl::Status RunParameters(const Options& options);
 absl::Status RunInspect(const Options& options);
 absl::Status RunInfo(const Options& options);
 absl::Status RunHealth(const Options& options);
-absl::Status RunVerify(const Options& options);
 
 // Shared by several commands.
 

@@ -262,23 +262,6 @@ Flags& Flags::Convert() {
   return *this;
 }
 
-Flags& Flags::Kit() {
-  command_->add_option("server", o_->server, "The server (default: --address)")
-      ->type_name("HOST:PORT");
-  Text("--cases", &o_->cases,
-       "Folder of the kit's cases: the unpacked quantd-conformance archive of a release, or the "
-       "output of 'python -m quantd.conformance export DIR'; or any folder of ONNX backend tests "
-       "of the operators")
-      ->required()
-      ->type_name("DIR");
-  Text("--only", &o_->only,
-       "Only cases whose family/name or rule matches this regular expression (RE2) anywhere");
-  command_->add_flag("--exact", o_->exact,
-                     "Require quantd's own results: the oracle's bits also where the specification "
-                     "leaves a result open, and in the NaNs of float8");
-  return *this;
-}
-
 Flags& Flags::Engine() {
   Address("Send the tensors to this server instead of computing in this process");
   return Computing();

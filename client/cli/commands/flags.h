@@ -33,7 +33,6 @@ class Flags {
   Flags& Stored();
   Flags& Convert();
   Flags& Bins();
-  Flags& Kit();
   Flags& Engine();
   Flags& Computing();
   Flags& Address(const char* what);

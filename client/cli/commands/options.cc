@@ -119,13 +119,6 @@ void AddCommands(CLI::App* app, Options* o) {
       .Printing()
       .Text("--service", &o->service,
             "Service to ask about, such as quantd.v1.QuantizationService (default: the server)");
-  add("verify",
-      "Test any server of quantd's protos with the cases of the conformance kit, and print the "
-      "results\nby rule. The exit code is 1 if a rule that a specification fixes fails.\n\n"
-      "  quantctl verify 127.0.0.1:50051 --cases=quantd-conformance-0.1.0")
-      .Kit()
-      .Address("The server; default: the first of QUANTD_LISTEN, else 127.0.0.1:50051")
-      .Printing();
 }
 
 std::vector<std::string> NamesOf(CLI::App* app) {
@@ -209,8 +202,6 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     return Wrong(error.what(), chosen.empty() ? "" : command->get_name());
   }
   line.options.command = command->get_name();
-  // An argument without a flag takes precedence over the flag's variable.
-  if (!line.options.server.empty()) line.options.address = line.options.server;
   return line;
 }
 

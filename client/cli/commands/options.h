@@ -45,7 +45,7 @@ struct ConvertFlags {
 // The flags with the same names.
 struct Options {
   std::string command;  // "quantize", "dequantize", "convert", "calibrate", "embeddings",
-                        // "parameters", "inspect", "info", "health" or "verify"
+                        // "parameters", "inspect", "info" or "health"
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
   std::vector<int64_t> shape;
@@ -60,9 +60,6 @@ struct Options {
   int threads = 0, bins = 16;
   std::string tls_ca, tls_cert, tls_key, auth_token_file;
   bool allow_insecure_token = false;
-  std::string cases;   // of verify: the folder of the kit
-  std::string server;  // of verify: replaces the address if it is given
-  bool exact = false;  // of verify
 };
 
 struct CommandLine {

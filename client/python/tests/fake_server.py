@@ -1,10 +1,11 @@
-"""A quantd of plain Python inside the test's process: the contract's service over the numpy oracle of quantd.conformance.
+"""A quantd of plain Python inside the test's process: the contract's service over the numpy oracle of quantd_conformance.
 
 It is for the client's unit tests, which need an answer and not a server. Run as a program it listens until it is killed, and
 prints its address (so that the conformance suite can be developed with it).
 """
 
 import os
+import sys
 import time
 from concurrent import futures
 from pathlib import Path
@@ -13,10 +14,12 @@ import grpc
 import numpy as np
 
 from quantd import QuantdError, messages
-from quantd.conformance import oracle, oracle_embeddings
-from quantd.conformance import oracle_types as ot
 from quantd.local_parameters import LocalSets
 from quantd.types import DataType, from_message, integer_range, to_message
+
+sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "conformance"))
+from quantd_conformance import oracle, oracle_embeddings  # noqa: E402
+from quantd_conformance import oracle_types as ot  # noqa: E402
 
 _BY_NUMBER = {t.number: t for t in ot.TYPES.values()}
 SLEEP_X = 12345.0  # as a first element it makes a call slow, for tests of timeouts
