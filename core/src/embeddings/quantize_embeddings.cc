@@ -1,4 +1,4 @@
-// Converts rows to codes: see README.md.
+// Converts rows to codes.
 #include "quantd/quantize_embeddings.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-"""Splits tensors that are larger than the server's messages into pieces; see README.md and plan.py."""
+"""Splits tensors that are larger than the server's messages into pieces; see plan.py."""
 
 from .limits import IN_FLIGHT, Limits, limits_from, without_limits
 from .piece import Batches, Piece
