@@ -4,7 +4,7 @@ client      quantd.Client, and plain grpc that sends and receives the same bytes
 async       AsyncClient, and threads with a Client: calls of 4 KiB
 break_even  every way to have a tensor quantized, from 1 KiB to 256 MiB; "cluster" is not measured: it is TCP on this machine
             plus the time that the bytes take over 10 Gbit/s, there and back, with 0.1 ms for the round trip
-engine      quantd_core, the C++ core, loaded into this process (--core), and ONNX Runtime: DynamicQuantize
+engine      quantd.local(), the C++ core, loaded into this process (--core), and ONNX Runtime: DynamicQuantize
 embeddings  quantize_embeddings, what people use for the same codes, and plain copies
 
 The sides take turns. If one is ONNX Runtime, a turn begins when all threads sleep: after work, its threads look for more for 40 ms.
@@ -28,7 +28,6 @@ import onnxruntime
 from python_turns import KIB, MIB, Report, server, size_text
 
 import quantd
-import quantd_core
 from quantd import messages, requests
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,8 +118,8 @@ def break_even(report, options):
 
 
 def engine(report, options):
-    threads = quantd_core.info().threads
-    report.begin("engine", f"quantd_core beside the C++ core: DynamicQuantize, {threads} threads, {quantd_core.info().target}")
+    threads = quantd.in_process().info().threads
+    report.begin("engine", f"quantd.local() beside the C++ core: DynamicQuantize, {threads} threads, {quantd.in_process().info().target}")
     core = ctypes.CDLL(options.core).EngineCoreDynamicQuantize
     core.restype = ctypes.c_double
     core.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
@@ -128,7 +127,7 @@ def engine(report, options):
     settings.intra_op_num_threads = threads
     model = models.model("dynamic_quantize").SerializeToString()
     session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
-    ours = quantd_core.Engine(threads=threads)
+    ours = quantd.local(threads=threads)
     # Small ones: a hundred at a time.
     for count, per, calls, name in ((64 * MIB // 4, 1, 7, "64 MiB"), (1024, 100, 20, "1,024 floats")):
         x, out, reused = floats(count), np.zeros(count, np.uint8), np.zeros(count, np.uint8)
@@ -138,7 +137,7 @@ def engine(report, options):
             np.testing.assert_array_equal(expected, other)
         for memory, arguments, to in (("new", {}, None), ("out=", {"out": out}, reused.ctypes.data)):
             sides = {
-                "quantd_core": lambda: [ours.dynamic_quantize(x, **arguments) for _ in range(per)][:0],
+                "quantd.local()": lambda: [ours.dynamic_quantize(x, **arguments) for _ in range(per)][:0],
                 "core": lambda: core(x.ctypes.data, count, to, threads, per),
                 "ONNX Runtime": lambda: [session.run(None, {"x": x}) for _ in range(per)][:0],
             }
@@ -150,7 +149,7 @@ def embeddings(report, options):
     sys.path.insert(0, str(ROOT / "tests" / "conformance"))
     import packages
 
-    ours, x = quantd_core.Engine(threads=1), np.random.default_rng(0).uniform(-1, 1, (256, 1024)).astype(np.float32)
+    ours, x = quantd.local(threads=1), np.random.default_rng(0).uniform(-1, 1, (256, 1024)).astype(np.float32)
     ranges = np.stack([np.full(1024, -0.99, np.float32), np.full(1024, 0.98, np.float32)])
     uint8, int8, bits = np.empty(x.shape, "u1"), np.empty(x.shape, "i1"), np.empty((256, 128), "u1")
     flat = np.empty(x.size, "u1")

@@ -46,7 +46,7 @@ class Results:
 
     def over_the_core(self, memory):
         seconds = self.row("engine", f"1,024 floats, {memory}")["seconds"]
-        return (seconds["quantd_core"] - seconds["core"]) * 1e6
+        return (seconds["quantd.local()"] - seconds["core"]) * 1e6
 
     def faults(self, case):
         return self.row("table", case)["figures"]["faults_per_call"]

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from quantd_core import DataType
+from quantd import DataType
 
 FLOATS = ("float32", "float16", "bfloat16", "int32")
 OUTPUTS = tuple(

@@ -5,11 +5,11 @@ import mmap
 import numpy as np
 import pytest
 
-import quantd_core
+import quantd
 from support import FLOATS, OUTPUTS, codes, floats, same
-from quantd_core import Engine
+from quantd import local
 
-engine = Engine(threads=2)
+engine = local(threads=2)
 
 
 def misaligned(array):
@@ -115,9 +115,9 @@ def test_claimed_shapes_are_refused_before_they_are_copied():
     """A broadcast array of a terabyte: the error of the call is reported, and no memory is taken for it."""
     huge = np.broadcast_to(np.float32(1), (1 << 20, 1 << 18))
     for wrong in (dict(axis=5), dict(block_shape=[1]), dict(block_size=-1)):
-        with pytest.raises(quantd_core.InvalidArgumentError):
+        with pytest.raises(quantd.InvalidArgumentError):
             engine.quantize(huge, [1.0, 2.0], **wrong)
-        with pytest.raises(quantd_core.InvalidArgumentError):
+        with pytest.raises(quantd.InvalidArgumentError):
             engine.dynamic_quantize(huge, **wrong)
     with pytest.raises(ValueError, match="out has shape"):
         engine.quantize(huge, 1.0, out=np.empty(3, np.uint8))
@@ -166,8 +166,8 @@ def test_an_argument_that_raises_is_heard():
         with pytest.raises(ZeroDivisionError):
             engine.quantize(np.float32([1]), 1.0, **wrong)
     for name in ("saturate", "report_error"):  # a flag is True or False; no other object's truth is used
-        with pytest.raises(quantd_core.InvalidArgumentError, match=f"{name} is .*, must be True or False") as caught:
+        with pytest.raises(quantd.InvalidArgumentError, match=f"{name} is .*, must be True or False") as caught:
             engine.quantize(np.float32([1]), 1.0, **{name: Bad()})
         assert caught.value.field == name
-    with pytest.raises(quantd_core.InvalidArgumentError, match="100000 dimensions, at most 64"):
+    with pytest.raises(quantd.InvalidArgumentError, match="100000 dimensions, at most 64"):
         engine.quantize(np.float32([1]), 1.0, block_shape=range(1, 100001))

@@ -12,14 +12,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import quantd_core
+import quantd
 from support import FLOATS, bits, floats
-from quantd_core import DataType, Engine
-from test_dlpack import Exporter
+from quantd import DataType, local
 from test_threads import SLOW, run
 
 METHODS = ("min_max", "percentile", "entropy", "mse")
-engine = Engine(threads=2)
+engine = local(threads=2)
 
 
 def bytes_of(found):
@@ -76,7 +75,7 @@ def test_arguments_are_arrays_or_many_of_them():
     x = heavy((4, 50))
     wanted = bytes_of(engine.calibrate(x, return_state=True))
     for xs in ([x], (x[:1], x[1:]), list(x), (row for row in x), iter(x.reshape(-1)), x.T, x[::-1, ::-1], x.astype(">f4"),
-               [x.tolist()], x.tolist(), [0.0 if v == 0 else v for v in x.reshape(-1).tolist()], [Exporter(x)], Exporter(x)):
+               [x.tolist()], x.tolist(), [0.0 if v == 0 else v for v in x.reshape(-1).tolist()]):
         assert bytes_of(engine.calibrate(xs, return_state=True)) == wanted
     assert engine.calibrate(2.5, method="min_max").range.tolist() == [2.5, 2.5]
     for wrong, match in ((b"\0\0", "xs is a bytes"), ({"x": x}, "xs is a dict"), ("x", "xs is a str"), (x.astype(np.float64), "float64"),
@@ -104,7 +103,7 @@ def test_what_iterators_raise_comes_through():
     with pytest.raises(Mine):
         engine.calibrate(broken())
     given = iter([floats(10), np.float32([np.inf]), floats(10)])
-    with pytest.raises(quantd_core.InvalidArgumentError, match=r"x\[0\] is inf"):
+    with pytest.raises(quantd.InvalidArgumentError, match=r"x\[0\] is inf"):
         engine.calibrate(given)
     assert len(list(given)) == 1  # it took no more than needed
 
@@ -127,7 +126,7 @@ def test_what_is_refused_names_the_field():
         ("axis", dict(axis=2)), ("axis", dict(axis=-3)), ("x", dict(xs=())), ("x", dict(xs=[x, x[:, :3]], axis=1)),
         ("x", dict(xs=x.astype(np.int8))), ("state", dict(states=[b""])),
     ):
-        with pytest.raises(quantd_core.InvalidArgumentError) as caught:
+        with pytest.raises(quantd.InvalidArgumentError) as caught:
             engine.calibrate(**{"xs": x, **options})
         assert caught.value.field == field, options
     for wrong in (dict(method="kl"), dict(symmetry="odd"), dict(non_finite="drop"), dict(output_type="float7"), dict(axis=1 << 64)):
@@ -146,7 +145,7 @@ def test_states_of_other_calibrations():
     assert len(without_bins) < 40 < len(with_bins)
     assert engine.calibrate(states=with_bins, method="min_max", return_state=True).state == without_bins
     for states, options in ((without_bins, {}), (along, {}), (with_bins, {"axis": 0}), ([along], {"axis": 0, "xs": x[:3]})):
-        with pytest.raises(quantd_core.InvalidArgumentError) as caught:
+        with pytest.raises(quantd.InvalidArgumentError) as caught:
             engine.calibrate(states=states, **options)
         assert caught.value.field in ("state", "x")
     for kind in (bytearray, memoryview):
@@ -205,15 +204,15 @@ import signal, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 x = np.random.default_rng(0).standard_normal(1 << 25).astype(np.float32)
 begin = time.monotonic()
-quantd_core.calibrate(x, threads=1)
+quantd.calibrate(x, threads=1)
 whole = time.monotonic() - begin
 threading.Timer(whole / 5, os.kill, (os.getpid(), signal.SIGINT)).start()
 begin = time.monotonic()
 try:
-    quantd_core.calibrate((x for _ in range(1000)), threads=1)
+    quantd.calibrate((x for _ in range(1000)), threads=1)
 except KeyboardInterrupt:
     assert time.monotonic() - begin < 100 * whole
-    print("interrupted", quantd_core.calibrate(x[:5]).elements)
+    print("interrupted", quantd.calibrate(x[:5]).elements)
 """
 
 
@@ -234,7 +233,7 @@ def tick():
 thread = threading.Thread(target=tick)
 thread.start()
 begin = time.monotonic()
-quantd_core.calibrate(x, threads=1)
+quantd.calibrate(x, threads=1)
 end = time.monotonic()
 over = True
 thread.join()
@@ -246,14 +245,14 @@ print(sum(begin < t < end for t in ticks))
 def test_timeouts():
     x = np.ones(1 << 22, np.float32)
     for timeout in (0, -1, 1e-9, 0.2):
-        with pytest.raises(quantd_core.DeadlineExceededError):
+        with pytest.raises(quantd.DeadlineExceededError):
             engine.calibrate((x for _ in range(100_000)), timeout=timeout)
     assert engine.calibrate(x, timeout=600).elements == x.size
 
 
 def test_an_array_that_claims_more_than_there_is():
     huge = np.broadcast_to(np.float32(1), (1 << 20, 1 << 20, 1 << 20))
-    with pytest.raises(quantd_core.InvalidArgumentError) as caught:
+    with pytest.raises(quantd.InvalidArgumentError) as caught:
         engine.calibrate(huge, axis=3)
     assert caught.value.field == "axis"
     with pytest.raises(MemoryError):
@@ -261,9 +260,9 @@ def test_an_array_that_claims_more_than_there_is():
 
 
 def test_the_module_has_it():
-    assert quantd_core.calibrate(np.float32([1, 2])).elements == 2 and "calibrate" in quantd_core.info().extensions
+    assert quantd.calibrate(np.float32([1, 2])).elements == 2 and "calibrate" in quantd.in_process().info().extensions
     done = subprocess.run(
-        [sys.executable, "-c", "import quantd_core, numpy; print(quantd_core.calibrate(numpy.ones(3, numpy.float32)))"],
+        [sys.executable, "-c", "import quantd, numpy; print(quantd.calibrate(numpy.ones(3, numpy.float32)))"],
         capture_output=True, text=True, timeout=60, env={**os.environ, "QUANTD_THREADS": "1"})
     assert done.stdout.startswith("<Calibrated mse, uint8, scale "), done.stderr
 

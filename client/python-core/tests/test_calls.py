@@ -5,19 +5,20 @@ import inspect
 import resource
 
 import ml_dtypes
+import grpc
 import numpy as np
 import pytest
 
-import quantd_core
+import quantd
 from support import OUTPUTS, codes, same
-from quantd_core import DataType, Engine
+from quantd import DataType, local
 
 X = np.array([[-1.0, 0.0, 0.5], [1.0, 2.0, 300.0]], np.float32)
 
 
 @pytest.fixture(scope="module")
 def engine():
-    return Engine(threads=2)
+    return local(threads=2)
 
 
 def test_quantize(engine):
@@ -117,14 +118,14 @@ def test_numbers_that_do_not_fit(engine):
 
 
 def test_errors_have_code_message_and_fields(engine):
-    with pytest.raises(quantd_core.InvalidArgumentError) as caught:
+    with pytest.raises(quantd.InvalidArgumentError) as caught:
         engine.quantize(X, np.ones(2, np.float32))
     error = caught.value
-    assert isinstance(error, quantd_core.QuantdError) and isinstance(error, ValueError)
-    assert error.code is quantd_core.StatusCode.INVALID_ARGUMENT and error.reason == "INVALID_ARGUMENT"
+    assert isinstance(error, quantd.QuantdError) and isinstance(error, ValueError)
+    assert error.code is grpc.StatusCode.INVALID_ARGUMENT and error.reason == "INVALID_ARGUMENT"
     assert error.message == "scale has 2 elements, x has 3 along axis 1" and error.field == "scale"
-    assert error.field_violations == (quantd_core.FieldViolation("scale", error.message),)
-    with pytest.raises(quantd_core.InvalidArgumentError, match="NaN|nan") as caught:
+    assert error.field_violations == (quantd.FieldViolation("scale", error.message),)
+    with pytest.raises(quantd.InvalidArgumentError, match="NaN|nan") as caught:
         engine.dynamic_quantize(np.float32([1, np.nan]))
     assert caught.value.field == "x"
 
@@ -148,14 +149,14 @@ def test_stream(engine):
         assert stream.dynamic_quantize(X, axis=0).result().scale.shape == (2,)
     assert all((future.result(0).y == i).all() for i, future in enumerate(futures))
     assert back.result(0).y.tolist() == [2, 4]
-    with pytest.raises(quantd_core.InvalidArgumentError) as caught:
+    with pytest.raises(quantd.InvalidArgumentError) as caught:
         bad.result(0)
     assert caught.value.field == "scale"
     with pytest.raises(ValueError, match="closed"):
         stream.quantize(X, 1.0)
     with pytest.raises(ValueError, match="max_in_flight is 0"):
         engine.stream(max_in_flight=0)
-    with engine.stream(timeout=0) as late, pytest.raises(quantd_core.DeadlineExceededError):
+    with engine.stream(timeout=0) as late, pytest.raises(quantd.DeadlineExceededError):
         late.quantize(X, 1.0).result(0)
     with engine.stream() as stream, pytest.raises(TypeError):  # an object without such a form is not an item
         stream.quantize(X.astype(np.float64), 1.0)
@@ -163,20 +164,20 @@ def test_stream(engine):
 
 def test_info_and_health(engine):
     info = engine.info()
-    assert info.version == quantd_core.__version__ and info.target in info.supported_targets and info.threads == 2
+    assert info.version == quantd.__version__ and info.target in info.supported_targets and info.threads == 2
     assert engine.health() == "SERVING"
-    with pytest.raises(quantd_core.QuantdError) as caught:
+    with pytest.raises(quantd.QuantdError) as caught:
         engine.health("no.such.Service")
-    assert caught.value.code is quantd_core.StatusCode.NOT_FOUND
+    assert caught.value.code is grpc.StatusCode.NOT_FOUND
 
 
 def test_functions_of_the_module():
-    assert quantd_core.quantize(X, 0.5, 10).y.tolist() == [[8, 10, 11], [12, 14, 255]]
-    assert quantd_core.dequantize(np.uint8([4]), 0.5, threads=1).y.tolist() == [2]
-    assert "axis" in inspect.signature(quantd_core.dynamic_quantize).parameters
+    assert quantd.quantize(X, 0.5, 10).y.tolist() == [[8, 10, 11], [12, 14, 255]]
+    assert quantd.dequantize(np.uint8([4]), 0.5, threads=1).y.tolist() == [2]
+    assert "axis" in inspect.signature(quantd.dynamic_quantize).parameters
     with pytest.raises(AttributeError, match="frobnicate"):
-        quantd_core.frobnicate
-    assert all(hasattr(quantd_core, name) for name in quantd_core.__all__)
+        quantd.frobnicate
+    assert all(hasattr(quantd, name) for name in quantd.__all__)
 
 
 def test_results_are_what_the_constructor_makes(engine):
@@ -198,13 +199,13 @@ def test_results_keep_what_the_call_was_given(engine):
 
 def test_memory_goes_back():
     """No answer, argument or error is kept: a thousand calls with 1 MiB each do not take a gigabyte."""
-    engine, x = Engine(threads=2), np.ones(1 << 20, np.float32)
+    engine, x = local(threads=2), np.ones(1 << 20, np.float32)
 
     def calls():
         for _ in range(300):
             engine.dynamic_quantize(x, output_type="int4")
             engine.dequantize(np.ones(1 << 20, np.uint8), [1.0])
-            with pytest.raises(quantd_core.InvalidArgumentError):
+            with pytest.raises(quantd.InvalidArgumentError):
                 engine.quantize(x[::2], [1.0, 2.0], axis=0)
 
     calls()

@@ -1,4 +1,4 @@
-"""quantd_core.checkpoints: quantctl convert in this process, with the same bytes, rules and errors."""
+"""quantd.checkpoints: quantctl convert in this process, with the same bytes, rules and errors."""
 
 import json
 import os
@@ -8,11 +8,12 @@ import threading
 from pathlib import Path
 
 import ml_dtypes
+import grpc
 import numpy as np
 import pytest
 
-import quantd_core
-from quantd_core import checkpoints
+import quantd
+from quantd import checkpoints
 
 ROOT = Path(__file__).resolve().parents[3]
 LAYOUTS = ["fp8-tiles", "compressed-tensors:int8", "compressed-tensors:int4-g32-asym", "compressed-tensors:nvfp4", "gguf:q8_0", "bnb:nf4-double",
@@ -77,7 +78,7 @@ def test_shards_by_shards(layout):
     for thread in threads:
         thread.join()
     assert not os.path.exists("o") and set(names[1:]) <= set(os.listdir("o.partial"))
-    with pytest.raises(quantd_core.QuantdError, match="resume"):
+    with pytest.raises(quantd.QuantdError, match="resume"):
         checkpoints.convert("m", "o", to=layout)
     with pytest.raises(ValueError, match="'to'"):
         checkpoints.convert("m", "o", to="compressed-tensors:fp8", shards=names[:1])
@@ -111,13 +112,13 @@ def test_progress_and_what_it_raises():
 
 def test_errors_are_those_of_the_package():
     checkpoints.convert("m", "o", to="fp8-tiles")
-    with pytest.raises(quantd_core.QuantdError, match="o exists") as error:
+    with pytest.raises(quantd.QuantdError, match="o exists") as error:
         checkpoints.convert("m", "o", to="fp8-tiles")
-    assert error.value.code is quantd_core.StatusCode.ALREADY_EXISTS
-    with pytest.raises(quantd_core.QuantdError, match="none") as error:
+    assert error.value.code is grpc.StatusCode.ALREADY_EXISTS
+    with pytest.raises(quantd.QuantdError, match="none") as error:
         checkpoints.convert("none", "p", to="fp8-tiles")
-    assert error.value.code is quantd_core.StatusCode.NOT_FOUND
-    with pytest.raises(quantd_core.InvalidArgumentError, match="did you mean fp8-tiles"):
+    assert error.value.code is grpc.StatusCode.NOT_FOUND
+    with pytest.raises(quantd.InvalidArgumentError, match="did you mean fp8-tiles"):
         checkpoints.convert("m", "p", to="fp8-tile")
     bad = weight(4, 1)
     bad[3, 7] = np.nan

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from support import OUTPUTS, floats, same
-from quantd_core import Engine
+from quantd import local
 
-engine = Engine(threads=2)
+engine = local(threads=2)
 X = floats((33, 65))
 
 

@@ -159,9 +159,6 @@ def test_local_says_what_a_server_says():
         with quantd.local() as second:  # it has never seen the set
             assert second.quantize(X, parameters=stored).parameters == stored.reference
             assert second.list_parameters() == [stored.reference]
-    quantd_core = pytest.importorskip("quantd_core")
-    with pytest.raises(TypeError, match="quantd_core keeps no sets"):
-        quantd_core.quantize(X, parameters="both")
 
 
 # --- servers that lack a set ------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@
 #define QUANTD_LOADS_NUMPY
 #include "calibration.h"
 #include "checkpoints.h"
-#include "dlpack.h"
 #include "dtypes.h"
 #include "engine.h"
 #include "numpy_api.h"
@@ -38,7 +37,6 @@ void Define(nb::module_& module) {
   module.def("target", &Target);
   module.def("target_error", &TargetError);
   module.def("set_dtypes", &SetDtypes);
-  module.def("from_dlpack", &FromDlpack);
   using namespace nanobind::literals;
   // An argument that may be None.
   const auto any = [](const char* name) { return nb::arg(name).none(); };

@@ -19,6 +19,7 @@ local() gives the same without a server, and quantd.quantize, dequantize, dynami
 its methods as functions (package quantd-core). load and save are for files of quantized tensors. Failed calls raise QuantdError.
 """
 
+from . import checkpoints
 from .aio import AsyncClient
 from .aio_stream import AsyncStream
 from .calibration import Calibrated
@@ -83,6 +84,7 @@ __all__ = [
     "TensorFile",
     "UnavailableError",
     "calibrate",
+    "checkpoints",
     "data_type",
     "dequantize",
     "dynamic_quantize",

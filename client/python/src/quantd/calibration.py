@@ -1,7 +1,4 @@
-"""Calibration: the choices of calibrate, the types of its data, and its result.
-
-This file is in two packages: quantd, and quantd_core, which needs neither gRPC nor protobuf.
-"""
+"""Calibration: the choices of calibrate, the types of its data, and its result."""
 
 from dataclasses import dataclass
 from typing import Any, AsyncIterable, Dict, Iterable, Literal, Optional, Tuple, Union

@@ -19,7 +19,7 @@ def numbered(names: Any) -> Dict[str, int]:
     return {name: number for number, name in enumerate(get_args(names), 1)}
 
 
-_FOREVER = 1e9  # seconds; quantd_core has the same
+_FOREVER = 1e9  # seconds; src/native/run.cc has the same
 ZERO_POINT_ORDERS = numbered(ZeroPointOrder)
 SYMMETRIES = numbered(Symmetry)
 NON_FINITES = numbered(NonFinite)

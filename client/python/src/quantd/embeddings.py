@@ -1,7 +1,4 @@
-"""Embeddings: the choices of quantize_embeddings, and which vector database needs which.
-
-This file is in two packages: quantd, and quantd_core, which needs neither gRPC nor protobuf.
-"""
+"""Embeddings: the choices of quantize_embeddings, and which vector database needs which."""
 
 from typing import Any, Dict, Literal, Mapping, Optional, Sequence, Tuple
 

@@ -1,13 +1,11 @@
-"""Engine: the operations of Client, computed in this process by quantd_core's native module.
-
-This file is in two packages: quantd, whose local() makes one, and quantd_core, which needs neither gRPC nor protobuf.
-"""
+"""Engine: the operations of Client, computed in this process by the native module of quantd-core."""
 
 import os
 import sys
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
+from grpc import StatusCode
 
 from . import calibration, embeddings, errors, results
 from .choices import (
@@ -18,7 +16,6 @@ from .engine_calibrate import calibrate
 from .engine_stream import EngineStream
 from .foreign import Array
 from .items import Out
-from .status import StatusCode
 from .types import ArrayLike, CodeTypeLike, DataType, FloatTypeLike, ScaleTypeLike, as_array, data_type
 
 _VARIABLE = "QUANTD_THREADS"
@@ -98,18 +95,6 @@ class Engine:
     @staticmethod
     def _operand(value: Any, name: str, default: int) -> Array:
         """An array of a type that quantd has, in native byte order, of what is none."""
-        if hasattr(type(value), "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
-            from quantd_core import _native
-
-            if hasattr(value, "detach"):  # of torch: the numbers are what is wanted, not their gradient
-                value = value.detach()
-            try:
-                array = _native.from_dlpack(value, name)
-            except (BufferError, RuntimeError, TypeError, ValueError) as error:
-                text = str(error) if str(error).startswith(name) else f"{name}: {error}"
-                raise errors.wrong_type(name, text) from None
-            if array is not None:
-                return array
         array = as_array(value, name, DataType(default))
         return array.astype(data_type(array.dtype).dtype, copy=False)
 

@@ -1,7 +1,4 @@
-"""What Engine.calibrate does: a native calibration that is fed one array after the other.
-
-This file is in two packages: quantd, and quantd_core, which needs neither gRPC nor protobuf.
-"""
+"""What Engine.calibrate does: a native calibration that is fed one array after the other."""
 
 import time
 from typing import Any, Callable, Dict, Optional

@@ -1,7 +1,4 @@
-"""EngineStream: Stream's methods over an Engine, so that a program which streams runs without a server.
-
-This file is in two packages: quantd, and quantd_core, which needs neither gRPC nor protobuf.
-"""
+"""EngineStream: Stream's methods over an Engine, so that a program which streams runs without a server."""
 
 import time
 from concurrent.futures import Future

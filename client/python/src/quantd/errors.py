@@ -1,12 +1,10 @@
 """Errors: every failed call raises QuantdError, or the subclass of its gRPC code, with the server's details parsed."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, Optional, Sequence, Tuple, Type
 
-from .status import StatusCode
-
-if TYPE_CHECKING:  # the engine in the process has these errors as well, and does without gRPC
-    import grpc
+import grpc
+from grpc import StatusCode
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""Items: the operations as items of a stream, with the same signatures for all kinds of streams.
-
-This file is in two packages: quantd, and quantd_core, which needs neither gRPC nor protobuf.
-"""
+"""Items: the operations as items of a stream, with the same signatures for all kinds of streams."""
 
 from typing import Any, Dict, Generic, Optional, Sequence, TypeVar, Union
 

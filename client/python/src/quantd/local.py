@@ -49,7 +49,7 @@ def local(
         import quantd_core
     except ImportError as error:
         raise ImportError(
-            f"quantd.local() needs the package quantd-core: pip install ./client/python-core in a clone of quantd ({error})",
+            f"quantd.local() needs the package quantd-core: pip install './client/python[local]' in a clone of quantd ({error})",
             name=error.name,
         ) from error
     if quantd_core.__version__ != __version__:

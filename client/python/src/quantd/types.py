@@ -20,7 +20,7 @@ from .foreign import Array, SupportsDLPack, as_numpy, leaves
 
 
 class SharedMemory(Protocol):
-    """A tensor in shared memory: a SharedTensor, which only the package quantd has, not quantd_core."""
+    """A tensor in shared memory: a SharedTensor."""
 
     region: str
     byte_size: int
