@@ -7,7 +7,8 @@
 #
 # Needs no writable file system and no capability, and runs under any user id.
 
-FROM --platform=$BUILDPLATFORM docker.io/library/debian:bookworm-slim AS build
+# Builders without BuildKit do not set BUILDPLATFORM.
+FROM --platform=${BUILDPLATFORM:-linux/amd64} docker.io/library/debian:bookworm-slim AS build
 # Set by the builder: amd64 or arm64. Empty in builders that do not know platforms: the machine's own.
 ARG TARGETARCH
 WORKDIR /source

@@ -103,4 +103,7 @@ fi
 
 step "Stopping quantd"
 stop_server || die "quantd ended with an error; see $files/quantd.log"
-note "stopped cleanly. The files are in build/quickstart; './deploy/quickstart.sh --serve' leaves the server running."
+note "stopped cleanly. The files are in build/quickstart. What next?"
+note "  ./deploy/quickstart.sh --serve                                  the server, in the foreground"
+note "  export PATH=\"\$PWD/build/release/client:\$PATH\"                quantctl, for files"
+note "  python3 -m venv venv && venv/bin/pip install ./client/python    the Python client"

@@ -2,8 +2,10 @@
 
 client      quantd.Client, and plain grpc that sends and receives the same bytes, serialized before
 async       AsyncClient, and threads with a Client: calls of 4 KiB
-break_even  every way to have a tensor quantized, from 1 KiB to 256 MiB; "cluster" is not measured: it is TCP on this machine
-            plus the time that the bytes take over 10 Gbit/s, there and back, with 0.1 ms for the round trip
+break_even  every way to have a tensor quantized, from 1 KiB to 256 MiB; beside them ONNX Runtime in this process, and the service
+            that one would write with grpc.aio and ONNX Runtime (aio_server.py). "cluster" is not measured: it is TCP on this
+            machine plus the time that the bytes take over 10 Gbit/s, there and back, with 0.1 ms for the round trip.
+            plot.py draws it (run.sh --plot)
 engine      quantd.local(), the C++ core, loaded into this process (--core), and ONNX Runtime: DynamicQuantize
 embeddings  quantize_embeddings, what people use for the same codes, and plain copies
 
@@ -12,6 +14,7 @@ The sides take turns. If one is ONNX Runtime, a turn begins when all threads sle
 
 import argparse
 import asyncio
+import contextlib
 import ctypes
 import statistics
 import sys
@@ -25,7 +28,7 @@ import grpc
 import models
 import numpy as np
 import onnxruntime
-from python_turns import KIB, MIB, Report, server, size_text
+from python_turns import KIB, MIB, Report, process, server, size_text
 
 import quantd
 from quantd import messages, requests
@@ -95,25 +98,42 @@ def by_numpy(x):
     return np.clip(np.rint(x / scale) + zero_point, 0, 255).astype(np.uint8)
 
 
+@contextlib.contextmanager
+def onnxruntime_service(folder):
+    """Calls DynamicQuantize of aio_server.py, with a serialized request; what comes is a serialized response."""
+    model, ready = Path(folder) / "model.onnx", Path(folder) / "ready.json"
+    model.write_bytes(models.model("dynamic_quantize").SerializeToString())
+    with process([sys.executable, str(Path(__file__).with_name("aio_server.py")), str(ready), str(model)], ready) as addresses:
+        with grpc.insecure_channel(addresses[0], UNLIMITED) as channel:
+            yield channel.unary_unary(f"/{messages.SERVICE}/DynamicQuantize")
+
+
 def break_even(report, options):
     report.begin("break_even", "When to send a tensor, and when not: DynamicQuantize of float32 to uint8")
     local = quantd.local()
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory, server(options.quantd, memory) as (tcp, unix):
-        with quantd.Client(tcp, shared_memory_dir=memory) as over_tcp, quantd.Client(unix) as over_unix:
+    session = onnxruntime.InferenceSession(models.model("dynamic_quantize").SerializeToString(), providers=["CPUExecutionProvider"])
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory, tempfile.TemporaryDirectory() as folder:
+        with (
+            server(options.quantd, memory) as (tcp, unix), onnxruntime_service(folder) as aio,
+            quantd.Client(tcp, shared_memory_dir=memory) as over_tcp, quantd.Client(unix) as over_unix,
+        ):
             for size in (KIB, 16 * KIB, 256 * KIB, 4 * MIB, 64 * MIB, 256 * MIB):
                 x = floats(size // 4)
+                request = requests.make("dynamic_quantize", x).encode()
                 for ours in (local, over_tcp, over_unix):
                     np.testing.assert_array_equal(ours.dynamic_quantize(x).y, by_numpy(x))
                 with over_tcp.shared(x) as shared_x, over_tcp.shared_empty(x.shape, "uint8") as shared_y:
                     sides = {
                         "in process": lambda: local.dynamic_quantize(x),
                         "numpy": lambda: by_numpy(x),
+                        "ONNX Runtime": lambda: session.run(None, {"x": x}),
                         "shared memory": lambda: over_tcp.dynamic_quantize(shared_x, out=shared_y),
                         "Unix socket": lambda: over_unix.dynamic_quantize(x),
                         "TCP": lambda: over_tcp.dynamic_quantize(x),
+                        "grpc.aio, ONNX Runtime": lambda: aio(request),
                     }
                     rounds = max(3, min(400, 1024 * MIB // size) // (4 if options.quick else 1))
-                    report.measure(size_text(size), sides, rounds,
+                    report.measure(size_text(size), sides, rounds, pause=0.06,
                                    more=lambda row: {"cluster, computed": row["TCP"] + 1.25 * size / 1.25e9 + 1e-4})
 
 

@@ -72,20 +72,27 @@ class Report:
 
 
 @contextlib.contextmanager
+def process(command, ready):
+    """The gRPC addresses that a server writes into its ready file."""
+    started = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 60
+        while not ready.exists():
+            if started.poll() is not None or time.monotonic() > end:
+                raise SystemExit(f"{command[0]} did not start")
+            time.sleep(0.02)
+        yield json.loads(ready.read_text())["grpc"]
+    finally:
+        started.terminate()
+        started.wait()
+
+
+@contextlib.contextmanager
 def server(binary, shared_memory):
     """The addresses of a quantd, TCP and Unix."""
     with tempfile.TemporaryDirectory() as folder:
         ready = Path(folder) / "ready.json"
-        process = subprocess.Popen(
-            [binary, f"--listen=127.0.0.1:0,unix:{folder}/quantd", "--http_listen=", f"--ready_file={ready}",
-             f"--max_message_bytes={1 << 30}", f"--shared_memory_dir={shared_memory}"], stderr=subprocess.DEVNULL)
-        try:
-            end = time.monotonic() + 20
-            while not ready.exists():
-                if process.poll() is not None or time.monotonic() > end:
-                    raise SystemExit(f"{binary} did not start")
-                time.sleep(0.02)
-            yield json.loads(ready.read_text())["grpc"]
-        finally:
-            process.terminate()
-            process.wait()
+        command = [binary, f"--listen=127.0.0.1:0,unix:{folder}/quantd", "--http_listen=", f"--ready_file={ready}",
+                   f"--max_message_bytes={1 << 30}", f"--shared_memory_dir={shared_memory}"]  # fmt: skip
+        with process(command, ready) as addresses:
+            yield addresses

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures: tests/bench/run.sh [--quick] [SECTION...] [flags]. All sections, or only the named ones; --list names them. Prints
 # tables, writes the figures into build/bench/results.json, beside those of other sections, and ends with a comparison with the
-# project's goals. Flags are those of quantd_bench (--filter='tcp 1 MiB x 4', ...); Python's sections have only --quick.
+# project's goals. --plot also draws section break_even, as tests/bench/throughput.svg. Flags are those of quantd_bench
+# (--filter='tcp 1 MiB x 4', ...); Python's sections have only --quick.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/../../deploy/packages.sh"
@@ -13,11 +14,12 @@ cpp=(kernels operations layouts table stream beside shared tls compression scali
 python=(client async break_even engine embeddings)
 
 among() { [[ " ${*:2} " == *" $1 "* ]]; }
-sections=() flags=() quick=()
+sections=() flags=() quick=() plot=false
 for word in "$@"; do
   case $word in
     --list) printf '%s\n' "${cpp[@]}" "${python[@]}" && exit ;;
     --quick) quick=(--quick) ;;
+    --plot) plot=true ;;
     -*) flags+=("$word") ;;
     *)
       among "$word" "${cpp[@]}" "${python[@]}" || die "no section '$word': ${cpp[*]} ${python[*]}"
@@ -68,6 +70,7 @@ if [[ ${#pythons[@]} -gt 0 ]]; then
     left_out "${pythons[*]}" "quantd_core can't be built or installed"
   fi
 fi
+if $plot; then python3 "$here/plot.py" "$results/results.json" "$here/throughput.svg"; fi
 if $whole; then
   printf '\n## Goals\n\n'
   python3 "$here/summary.py" "$results/results.json"

@@ -42,12 +42,12 @@ make_base() {
 }
 
 # build_image NAME [ARCHITECTURE [OPTIONS...]]: for this machine's own or another architecture, which needs no emulation. This machine's
-# compiler cache is used. BUILDPLATFORM: buildah 1.28 does not set it in FROM. Health checks exist in Docker's image format only.
+# compiler cache is used. Without BUILDPLATFORM, like `docker build` without BuildKit. Health checks exist in Docker's image format only.
 build_image() {
   local name=$1 architecture=${2:-$(dpkg --print-architecture)}
   shift $(($# < 2 ? 1 : 2))
   buildah_here bud --layers --isolation=chroot --format=docker --pull-never --platform="linux/$architecture" "$(cache_volume)" \
-    --build-arg="BUILDPLATFORM=linux/$(dpkg --print-architecture)" --target=image --tag "$name" "$@" "$QUANTD_ROOT"
+    --target=image --tag "$name" "$@" "$QUANTD_ROOT"
 }
 
 cache_volume() {
