@@ -255,35 +255,26 @@ def test_notes_have_the_sidecar_to_copy(tmp_path):
     assert {v["name"] for v in snippet["volumes"]} == {m["name"] for m in snippet["initContainers"][0]["volumeMounts"]}
 
 
-def leaves(schema, value, path=()):
-    """Every value of values.yaml by its dotted name, as deep as the schema names its members."""
-    members = schema.get("properties") if schema.get("additionalProperties") is False else None
-    if not members or path == ("flags",):
-        return {".".join(path): value}
-    return {name: leaf for key in value for name, leaf in leaves(members[key], value[key], (*path, key)).items()}
+def leaves(schema, node, path=()):
+    """The line of every value's name in values.yaml, as deep as the schema names its members, and what the schema says of it."""
+    for key, value in node.value:
+        name, part = (*path, key.value), schema["properties"][key.value]
+        if part.get("properties") and part.get("additionalProperties") is False and name != ("flags",):
+            yield from leaves(part, value, name)
+        else:
+            yield key.start_mark.line, part["description"]
 
 
-def test_the_readmes_table_is_that_of_values_yaml(request):
+def test_values_yaml_says_what_the_schema_says(request):
+    """Beside each value, so that `helm show values` explains it."""
     schema = json.loads((chart.CHART / "values.schema.json").read_text())
-    values = yaml.safe_load((chart.CHART / "values.yaml").read_text())
-    rows = re.findall(r"^\| `([\w.]+)` \| (.*?) \| (.+) \|$", (chart.CHART / "README.md").read_text(), re.M)
-
-    def code(value):
-        return f"`{json.dumps(value)}`" if value not in ("", [], {}) else ""
-
-    def described(name):
-        part = schema
-        for key in name.split("."):
-            part = part["properties"][key]
-        return part["description"]
-
-    expected = [(name, code(value), described(name)) for name, value in leaves(schema, values).items()]
+    file = chart.CHART / "values.yaml"
+    lines = file.read_text().split("\n")
+    for number, text in leaves(schema, yaml.compose(file.read_text())):
+        lines[number] = f"{lines[number].split('  # ')[0].rstrip()}  # {text}"
     if request.config.getoption("--update"):
-        file = chart.CHART / "README.md"
-        table = "".join(f"| `{name}` | {default} | {text} |\n" for name, default, text in expected)
-        rows = expected
-        file.write_text(file.read_text().split("|---|---|---|\n| `mode`")[0] + "|---|---|---|\n" + table)
-    assert rows == expected, "pytest tests/deploy/test_chart.py --update"
+        file.write_text("\n".join(lines))
+    assert file.read_text() == "\n".join(lines), "pytest tests/deploy/test_chart.py --update"
 
 
 def test_the_schema_says_something_of_every_value_and_allows_no_other():
