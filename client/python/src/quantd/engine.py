@@ -4,7 +4,6 @@ import os
 import sys
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
-import numpy as np
 from grpc import StatusCode
 
 from . import calibration, embeddings, errors, results
