@@ -45,7 +45,6 @@ tsan         gate     -        build,test           11   the rooms with threads,
 neon         gate     -        build,test,neon      9    the core's unit tests for arm64 (cross-compiled, under qemu)
 interop      long     release  build,test,clients   8    gRPC's interop cases with all clients of tests/interop, plain and TLS
 checkpoints  long     release  build,test           45   quantctl convert against compressed-tensors, gguf, bitsandbytes and transformers
-bulk         long     release  build,test           6    Ray Data and Dask with the engine in the process, byte for byte
 bench        long     -        build,test           4    a run of a second of each benchmark in C++
 tsan_e2e     long     -        build,test           20   all e2e tests against a server under ThreadSanitizer
 soak         long     release  build,test           8    clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)

@@ -81,5 +81,5 @@ def core() -> str:
 
 setup(
     cmdclass={"build_py": BuildPy, "sdist": Sdist},
-    extras_require={"arrow": ["pyarrow>=16"], "local": [core()], "test": ["pytest"], "onnxruntime": ["onnx", "onnxruntime>=1.31"]},
+    extras_require={"local": [core()], "test": ["pytest"], "onnxruntime": ["onnx", "onnxruntime>=1.31"]},
 )

@@ -160,7 +160,6 @@ def test_what_is_wrong_is_said_in_a_line(ctl):
     np.save("bytes.npy", np.ones(4, np.uint8))
     save_file({"a": np.ones(2, np.float32), "b": np.ones(2, np.float32)}, "two.safetensors")
     open("junk.state", "wb").write(b"QDC1\1")
-    open("x.parquet", "wb").write(b"PAR1")
     go = ["-o", "r.safetensors"]
     spoiled = ["embeddings", "quantize", "good.npy", "-o", "y.npy"]
     cases = [
@@ -179,7 +178,6 @@ def test_what_is_wrong_is_said_in_a_line(ctl):
         (["calibrate", "good.npy", "--type=float", *go], 1, "output_type"),
         (["calibrate", "two.safetensors", *go], 2, "--only"),
         (["calibrate", "two.safetensors", "--only=c", *go], 2, "0 tensors"),
-        (["calibrate", "x.parquet", *go], 2, "quantd.arrow"),
         (["calibrate", "good.npy", "--state=junk.state", *go], 1, "junk.state"),
         (["calibrate", "good.npy", "--state=gone.state", *go], 2, "gone.state"),
         (["calibrate", "good.npy", "-o", "good.npy"], 2, "good.npy"),

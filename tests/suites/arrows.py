@@ -147,7 +147,7 @@ client/cpp                 4426      0
 client/go                   299    197
 client/java                 280    153
 client/node                 262    105
-client/python               8285   6629
+client/python               7607   5941
 client/python-core          1493   1442
 client/rust                 296    114
 client                       40   3407

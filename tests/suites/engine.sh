@@ -35,7 +35,7 @@ run() {
   check "it has its libraries and their licences" "$layered/bin/python" client/python-core/tests/wheel.py
   VENV=$layered
   pytest_suite core client/python-core/tests
-  pytest_suite arrow client/python/tests/test_arrow.py client/python/tests/test_parquet.py
+  pytest_suite parquet client/python/tests/test_parquet.py
   pytest_suite server tests/conformance/test_local.py tests/conformance/test_local_shared.py
   # The client's tests that run against a server and in process.
   pytest_suite client client/python/tests/test_{arguments,calibrate_server,embeddings,onnxruntime,parameters,parameters_server}.py

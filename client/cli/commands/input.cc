@@ -27,10 +27,6 @@ absl::Status TakeTensor(const TensorFile& file, const StoredTensor& tensor,
 absl::Status OpenInput(const std::string& path, const std::string& column,
                        const std::string& output, Input* input) {
   const bool fvecs = absl::EndsWithIgnoreCase(path, ".fvecs");
-  if (absl::EndsWithIgnoreCase(path, ".parquet")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": Parquet is read by the Python client, quantd.arrow"));
-  }
   if (!fvecs && !absl::EndsWithIgnoreCase(path, ".jsonl")) {
     QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(path));
     if (file.format != FileFormat::kNpy) {

@@ -363,7 +363,6 @@ def test_small_floats_that_end_within_a_byte(tmp_path):
 
 
 def test_a_write_that_takes_only_some_bytes(tmp_path):
-    """pyarrow ignores how many bytes were written."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
     try:

@@ -5,7 +5,6 @@
 
 import contextlib
 import errno
-import io
 import json
 import math
 import os
@@ -205,17 +204,6 @@ def _linked(temporary: str, path: str) -> bool:
     return True
 
 
-class _Whole(io.FileIO):
-    """A file whose writes take all bytes or fail, because pyarrow ignores how many bytes were written."""
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        size = len(view)
-        while view:
-            view = view[super().write(view) :]
-        return size
-
-
 @contextlib.contextmanager
 def replaced(path: str, overwrite: bool) -> Iterator[BinaryIO]:
     """A new file to write. It gets its name once all of it is on the disk; if that fails, nothing is left of it."""
@@ -225,8 +213,9 @@ def replaced(path: str, overwrite: bool) -> Iterator[BinaryIO]:
     temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}.tmp")  # a name has at most 255 bytes, a letter up to 4
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
-        with _Whole(descriptor, "wb") as file:
+        with open(descriptor, "wb") as file:
             yield file
+            file.flush()
             os.fsync(file.fileno())
         if overwrite or not _linked(temporary, path):
             os.replace(temporary, path)
