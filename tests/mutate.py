@@ -35,7 +35,7 @@ PYTHON = ROOT / "build" / "venv" / "bin" / "python"  # that of the suites
 ENVIRONMENT = {**os.environ, "CCACHE_READONLY": "1"}  # old objects are found again, those of changes are not kept
 
 # Room: the executables that must notice, and files of tests/e2e, which run in parallel.
-OPERATIONS = ["core_operations_test", "core_oracle_test"]
+OPERATIONS = ["core_operations_test"]
 CALLS = "stream drain admission timing metrics parameters logs traces shared_memory calibrate calibrate_hostile"
 SERVER = "access admission http log mailbox memory metrics net options process regions services stored_parameters trace transport"
 ROOMS = {

@@ -44,7 +44,8 @@ class Tracer {
   static constexpr size_t kMostWaiting = 4096;
 
   // Appends to the file, or creates it with mode 0640; "-" is stdout. Of the calls without a
-  // parent, `ratio` are traced. `version`: of the server. UNAVAILABLE, in one line: the file cannot be written.
+  // parent, `ratio` are traced. `version`: of the server. UNAVAILABLE, in one line: the file cannot
+  // be written.
   static absl::StatusOr<std::unique_ptr<Tracer>> Open(const std::string& path, double ratio,
                                                       absl::string_view version);
   ~Tracer();

@@ -104,44 +104,6 @@ def test_dynamic_quantize(call, t):
     count(SOURCE, x.size)
 
 
-def refused(call, request, field):
-    with pytest.raises(grpc.RpcError) as caught:
-        call("Quantize", request)
-    error = quantd.errors.from_rpc_error(caught.value)
-    assert error.code is grpc.StatusCode.INVALID_ARGUMENT, error
-    assert error.field and error.field.startswith(field), error
-    assert error.reason and error.metadata is not None
-
-
-def test_values_that_a_type_cannot_hold_are_refused(call):
-    for t, value in ((ot.UINT8, 256), (ot.UINT8, -1), (ot.INT4, 8), (ot.INT2, -3), (ot.UINT2, 4)):
-        request = message("quantize", np.ones(3, np.float32), 1.0, np.zeros((), t.dtype))
-        request.zero_point.int_values.values.append(value)
-        refused(call, request, "zero_point")
-    for t, value in ((ot.FLOAT16, 1 + 2.0**-12), (ot.FLOAT16, 65520.0), (ot.BFLOAT16, 1 + 2.0**-9)):
-        request = message("quantize", np.ones(1, t.dtype), 1.0)
-        request.x.float_values.values.append(value)
-        refused(call, request, "x")
-    request = message("quantize", np.ones(1, np.float32), 1.0, np.zeros((), ot.E2M1.dtype))
-    request.zero_point.float_values.values.append(5.0)
-    refused(call, request, "zero_point")
-
-
-def test_values_of_the_wrong_kind_or_number_are_refused(call):
-    request = message("quantize", np.ones(2, np.float32), 1.0)
-    request.x.int_values.values.extend([1, 2])
-    refused(call, request, "x")
-    request = message("quantize", np.ones(2, np.float32), 1.0)
-    request.x.float_values.values.extend([1, 2, 3])
-    refused(call, request, "x")
-
-
-def test_unused_bits_of_the_last_byte_are_ignored(call):
-    request = message("quantize", np.float32([0, 1, 2]), 1.0, np.array(1, ot.UINT4.dtype))
-    request.zero_point.raw_data = b"\xf1"
-    assert call("Quantize", request).y.raw_data == b"\x21\x03"
-
-
 def test_stream(client):
     """A mix of the three operations and of bad items over one stream."""
     expected, futures = [], []

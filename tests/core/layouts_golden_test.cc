@@ -185,11 +185,11 @@ std::string Joined(const std::vector<std::string>& words) {
 
 // Makes every NaN the same: their bits are not specified.
 ByteVector WithOneNan(DataType type, const ByteVector& bytes) {
-  std::vector<float> values = oracle::ToFloats(type, bytes);
+  std::vector<float> values = ToFloats(type, bytes);
   for (float& value : values) {
     if (std::isnan(value)) value = std::numeric_limits<float>::quiet_NaN();
   }
-  return oracle::FromFloats(type, values);
+  return FromFloats(type, values);
 }
 
 // The words about the decodings to the three types; "-" if the package has none.

@@ -1,6 +1,7 @@
 #include "layouts_weights.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "types/codes.h"
+#include "types/small_float.h"
 
 namespace quantd {
 namespace {
@@ -108,7 +110,26 @@ ByteVector HardWeight(std::mt19937& random, DataType type, int64_t elements) {
     }
     values.push_back(std::clamp(x, -end, end));
   }
-  return oracle::FromFloats(type, values);
+  return FromFloats(type, values);
+}
+
+std::vector<float> ToFloats(DataType type, const ByteVector& bytes) {
+  std::vector<float> values(bytes.size() * 8 / static_cast<size_t>(Info(type).bits));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = DecodeFloat(type, LoadCode(type, bytes.data(), static_cast<int64_t>(i)));
+  }
+  return values;
+}
+
+ByteVector FromFloats(DataType type, const std::vector<float>& values) {
+  ByteVector bytes(values.size() * static_cast<size_t>(Info(type).bits) / 8);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint32_t code = type == DataType::kFloat
+                              ? std::bit_cast<uint32_t>(values[i])
+                              : EncodeFormat(FormatOf(type), values[i], /*saturate=*/false);
+    StoreCode(type, bytes.data(), static_cast<int64_t>(i), code);
+  }
+  return bytes;
 }
 
 Encoded Encode(const WeightPlan& plan, const ByteVector& weight, const Executor& executor,

@@ -9,12 +9,11 @@
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
-#include "layouts_oracle.h"
 #include "quantd/convert_weight.h"
 
 namespace quantd {
 
-using oracle::ByteVector;
+using ByteVector = std::vector<uint8_t>;
 
 inline constexpr DataType kWeightTypes[] = {DataType::kFloat, DataType::kFloat16,
                                             DataType::kBfloat16};
@@ -40,6 +39,10 @@ Encoded EncodeWith(const WeightPlan& plan, const WeightFacts& facts, const ByteV
 absl::StatusOr<ByteVector> Decode(const WeightPlan& plan, const WeightFacts& facts,
                                   const std::vector<ByteVector>& parts, DataType output,
                                   const Executor& executor, Access access = Access::kMemory);
+
+// The values of packed elements, and back.
+std::vector<float> ToFloats(DataType type, const ByteVector& bytes);
+ByteVector FromFloats(DataType type, const std::vector<float>& values);
 
 // The name of a case.
 std::string LayoutName(const testing::TestParamInfo<Layout>& info);

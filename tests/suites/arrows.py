@@ -115,7 +115,7 @@ core/src/pool               636      0
 core/src/rules             1014      0
 core/src/types              564      0
 core/src/walk               429      0
-core                         50   9312
+core                          50   8595
 server/access              1361   1326
 server/admission            819   1828
 server/errors                61      0
@@ -160,7 +160,7 @@ deploy/systemd               48      0
 deploy                     1330      0
 tests/bench                   0   5474
 tests/checkpoints             0    879
-tests/conformance              0   2579
+tests/conformance              0   2209
 tests/conformance/quantd_conformance      0   5651
 tests/deploy                  0   1846
 tests/e2e                     0  13255
@@ -171,7 +171,7 @@ tests/languages               0    449
 tests/monitoring              0   1336
 tests/packages                0    161
 tests/suites                  0   2085
-tests                         0    680
+tests                          0    679
 .                           201      0
 """
 CODE = re.compile(r"(\.(h|cc|c|inc|py|pyi|sh|go|js|mjs|java|rs|cmake|proto|ya?ml|tpl|toml)|CMakeLists\.txt|Dockerfile)$")

@@ -1,1 +1,0 @@
-quantd_core_test(oracle oracle_test.cc)
