@@ -33,7 +33,6 @@
 #include "server/server_info.h"
 #include "server/services/health.h"
 #include "server/services/one_response.h"
-#include "server/services/parameters_service.h"
 #include "server/services/reflection.h"
 #include "server/tls_and_tokens.h"
 #include "server/trace/tracer.h"
@@ -80,7 +79,7 @@ struct Server::Components {
                 o.compress_answers_from},
         router(metrics, admission, g.tokens.get()),
         context{router, pool, receiving, TransportLimits(o), g.certificates.get()},
-        health({std::string(wire::kServiceName), std::string(wire::kParametersServiceName)}, pool),
+        health({std::string(wire::kServiceName)}, pool),
         info(ServerInfo(o)) {
     pool.Limit(o.memory.requests + o.memory.receiving);
   }
@@ -103,9 +102,7 @@ struct Server::Components {
   admission::Receiving receiving;
   metrics::Metrics metrics;
   std::unique_ptr<regions::Regions> regions;
-  std::unique_ptr<stored_parameters::Library> library;  // null: storing sets is off
-  std::unique_ptr<stored_parameters::Worker> worker;    // of the library
-  std::unique_ptr<trace::Tracer> tracer;                // before the first call; null: off
+  std::unique_ptr<trace::Tracer> tracer;  // before the first call; null: off
   rpc::Calls calls;
   rpc::Backend backend;
   rpc::Router router;
@@ -173,14 +170,6 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
         },
         counted);
   };
-  const auto add_stored = [this](const std::string& path, const services::ParametersMethod& of) {
-    router.Add(
-        path,
-        [this, &of](transport::ServerCall& stream) {
-          services::ServeParameters(calls, backend, stream, of);
-        },
-        of.method);
-  };
   for (const wire::MethodInfo& of : wire::kMethods) {
     const Method method = of.method;
     const std::string path = absl::StrCat("/", of.service, "/", of.name);
@@ -202,15 +191,6 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
         break;
       case Method::kGetServerInfo:
         add_one(path, response_info, &of.method);
-        break;
-      case Method::kPutParameters:
-        add_stored(path, services::kPutParameters);
-        break;
-      case Method::kGetParameters:
-        add_stored(path, services::kGetParameters);
-        break;
-      case Method::kListParameters:
-        add_stored(path, services::kListParameters);
         break;
     }
   }
@@ -266,8 +246,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
   const loop::Policy policy = options.policy();
-  // Including those for HTTP, spans, files of parameters, and tasks of every second.
-  const int threads = policy.threads() + 4;
+  // Including those for HTTP, spans, and tasks of every second.
+  const int threads = policy.threads() + 3;
   const absl::Status tried = process::TryThreads(threads, "--threads and --event_loops");
   if (!tried.ok()) return tried;
   auto tls_and_tokens = std::make_unique<TlsAndTokens>(options);
@@ -283,18 +263,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     if (!regions.ok()) return regions.status();
     c.regions = *std::move(regions);
     c.backend.regions = c.regions.get();
-  }
-  if (!options.parameters_dir.empty()) {
-    stored_parameters::Library::Limits limits;
-    limits.most_bytes = options.memory.stored_sets;
-    limits.kept_bytes = limits.most_bytes / 2;
-    auto library = stored_parameters::Library::Open(options.parameters_dir, limits);
-    if (!library.ok()) return library.status();
-    c.library = *std::move(library);
-    c.worker =
-        std::make_unique<stored_parameters::Worker>(static_cast<size_t>(options.max_calls()));
-    c.backend.parameters = c.library.get();
-    c.backend.parameters_worker = c.worker.get();
   }
   if (!options.trace_file.empty()) {
     absl::StatusOr<std::unique_ptr<trace::Tracer>> tracer =
@@ -385,12 +353,10 @@ bool Server::Drain(absl::Duration lame_duck) {
   c.transport->Close();
   while (c.calls.live() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const auto last = std::max(end, std::chrono::steady_clock::now()) + kLastWords;
-  const bool ended = c.worker == nullptr || c.worker->End(last);
-  if (!ended) log::Warn("the disk does not answer", {{"file", c.library->waits_for()}});
   const bool looked = c.every_second.Stop(last);
   c.thread_pool.reset();
   if (c.tracer != nullptr) c.tracer->Close();
-  return ended && looked;
+  return looked;
 }
 
 }  // namespace quantd::server

@@ -55,7 +55,7 @@ class Server {
   // the health service reports NOT_SERVING, so that clients that check it leave, too. After all of
   // it the other clients are told (GOAWAY), new connections are refused, and calls in progress
   // finish. Calls that remain at the end of the drain time end with UNAVAILABLE. Call once. False:
-  // a volume, such as that of --parameters_dir, has not answered, and the thread that waits for it
+  // a volume has not answered, and the thread that waits for it
   // still uses the server: the process must end without destroying it.
   bool Drain(absl::Duration lame_duck);
 

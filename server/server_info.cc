@@ -16,7 +16,6 @@ std::string ServerInfo(const Options& options) {
   info.add_extensions("stream");
   info.add_extensions("embeddings");
   info.add_extensions("calibrate");
-  if (!options.parameters_dir.empty()) info.add_extensions("parameters");
   if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
   return info.SerializeAsString();
 }

@@ -38,8 +38,6 @@ absl::Status Run(int argc, char** argv) {
     status = quantd::cli::RunCalibrate(options);
   } else if (options.command == "embeddings") {
     status = quantd::cli::RunEmbeddings(options);
-  } else if (options.command == "parameters") {
-    status = quantd::cli::RunParameters(options);
   } else if (options.command == "inspect") {
     status = quantd::cli::RunInspect(options);
   } else if (options.command == "info") {

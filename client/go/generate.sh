@@ -10,4 +10,4 @@ go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.33.0
 go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.3.0
 PATH=$GOBIN:$PATH protoc -I ../../proto --go_out="$output" --go-grpc_out="$output" \
   --go_opt="module=$module/quantdv1" --go-grpc_opt="module=$module/quantdv1" \
-  quantd/v1/tensor.proto quantd/v1/quantization.proto quantd/v1/parameters.proto
+  quantd/v1/tensor.proto quantd/v1/quantization.proto

@@ -18,7 +18,6 @@ HERE = Path(__file__).resolve().parent
 CONTRACT = (
     "quantd/v1/tensor.proto",
     "quantd/v1/quantization.proto",
-    "quantd/v1/parameters.proto",
     "google/rpc/status.proto",
     "google/rpc/error_details.proto",
     "grpc/health/v1/health.proto",

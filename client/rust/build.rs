@@ -5,6 +5,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build_server(false)
         // Tensor bytes are slices of the received message, and are not copied when a call is retried.
         .bytes([".quantd.v1.Tensor.raw_data"])
-        .compile_protos(&["proto/quantd/v1/quantization.proto", "proto/quantd/v1/parameters.proto"], &["proto"])?;
+        .compile_protos(&["proto/quantd/v1/quantization.proto"], &["proto"])?;
     Ok(())
 }

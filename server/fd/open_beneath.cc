@@ -10,17 +10,13 @@
 
 namespace quantd {
 
-UniqueFd OpenBeneath(int directory, const std::string& name, int flags, Links links) {
+UniqueFd OpenBeneath(int directory, const std::string& name, int flags) {
   // errno is still that of the failed open.
   if (directory < 0) return UniqueFd();
   // O_NONBLOCK: neither a pipe without a writer nor a lease can block this.
-  flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
   open_how how = {};
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  if (links == Links::kRefused) {
-    flags |= O_NOFOLLOW;
-    how.resolve |= RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
-  }
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
   how.flags = static_cast<uint64_t>(flags);
   // EAGAIN: something was renamed meanwhile, for example because a ConfigMap changed.
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -32,8 +28,7 @@ UniqueFd OpenBeneath(int directory, const std::string& name, int flags, Links li
     break;
   }
   // For kernels before 5.6 and for filters that block the call. A name without '/' leaves little to
-  // resolve: without links this is as safe. A link that is followed may lead anywhere, so a caller
-  // that allows links must check the contents; stored sets are checked by their hash.
+  // resolve: without links this is as safe.
   return UniqueFd(openat(directory, name.c_str(), flags));
 }
 

@@ -3,7 +3,6 @@
 #ifndef QUANTD_SERVER_FD_OPEN_BENEATH_H_
 #define QUANTD_SERVER_FD_OPEN_BENEATH_H_
 
-#include <cstdint>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -12,16 +11,12 @@
 
 namespace quantd {
 
-enum class Links : uint8_t {
-  kRefused,  // a file on another file system is refused, too
-  kInside,   // links are followed as long as they stay beneath the directory
-};
-
 // `directory`: its descriptor; if it is < 0, nothing is opened and errno is unchanged. Never
-// blocks, and never opens anything outside of the directory. On failure the result is not open and
+// blocks, never follows a link, and never opens anything outside of the directory or on another
+// file system. On failure the result is not open and
 // errno is set. `flags`: O_RDONLY or O_RDWR. The caller must still check the kind of the file.
 // REQUIRES: `name` has no "/".
-UniqueFd OpenBeneath(int directory, const std::string& name, int flags, Links links);
+UniqueFd OpenBeneath(int directory, const std::string& name, int flags);
 
 // Calls `visit` with the name of each entry that may be a file or a link, until it returns false.
 // Returns an errno, or 0.

@@ -14,12 +14,11 @@ struct Shares {
   uint64_t requests = 0;      // requests with permits: their messages, responses and scratch
   uint64_t receiving = 0;     // messages that are being received
   uint64_t region_holes = 0;  // pages of shared memory that the server touches first
-  uint64_t stored_sets = 0;   // sets of parameters: half to keep, half for calls that use others
   uint64_t window = 0;        // what a stream may send unasked
   uint64_t max_message = 0;   // the largest message that is accepted
   bool limited_by_receiving = false;  // max_message is smaller than what was wanted
   // The most that the process uses: below the limit, unless flags say otherwise.
-  uint64_t most() const { return idle + requests + receiving + region_holes + stored_sets; }
+  uint64_t most() const { return idle + requests + receiving + region_holes; }
 };
 
 // The measured maximum of each, hostile peers included (tests/e2e/test_memory.py).
@@ -36,8 +35,6 @@ inline constexpr uint64_t kTlsHttpConnections = 64;
 inline constexpr uint64_t kCallBytes = 10 << 10;
 // Two first windows: one for a message that continues, one for what comes unasked.
 inline constexpr uint64_t kLeastReceiving = 128 << 10;
-// The most for sets of parameters, however much memory there is.
-inline constexpr uint64_t kMostStoredSets = 128 << 20;
 
 struct Wanted {
   uint64_t requests = 0;   // --memory_budget_bytes; 0: decide here
@@ -48,7 +45,6 @@ struct Wanted {
   uint64_t threads = 0;
   bool tls = false;            // --tls_cert is given
   bool shared_memory = false;  // --shared_memory_dir is given
-  bool parameters = false;     // --parameters_dir is given
 };
 
 constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
@@ -63,8 +59,6 @@ constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
   uint64_t left = limit > shares.idle ? limit - shares.idle : 0;
   if (wanted.shared_memory) shares.region_holes = left / 4;
   left -= shares.region_holes;
-  if (wanted.parameters) shares.stored_sets = std::min(left / 4, kMostStoredSets);
-  left -= shares.stored_sets;
   // A request also needs room for its response.
   shares.requests = wanted.requests != 0 ? wanted.requests : std::max(left / 16 * 9, kLeast);
   const uint64_t rest = left > shares.requests ? left - shares.requests : 0;

@@ -148,7 +148,6 @@ std::optional<ResponseLayout> LargestResponse(const wire::Request& request) {
   layout.method = request.method();
   layout.encoding = request.output_encoding;
   layout.output = request.output;
-  layout.parameters = request.stored;
   const bool good = std::visit([&](const auto& parameters) { return Describe(parameters, layout); },
                                request.parameters);
   return good ? std::optional(std::move(layout)) : std::nullopt;

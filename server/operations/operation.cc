@@ -69,7 +69,6 @@ absl::StatusOr<Operation> Plan(const wire::Request& request) {
         static_cast<ResultLayout&>(layout) = LayoutOf(*plan);
         layout.method = request.method();
         layout.encoding = request.output_encoding;
-        layout.parameters = request.stored;
         if (request.output.has_value()) {
           layout.output = request.output;
           if (request.output->byte_size < layout.y.bytes) {

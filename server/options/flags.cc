@@ -216,9 +216,6 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
       Text("shared_memory_dir", o.shared_memory_dir, "",
            "Directory on tmpfs whose files clients on this node may name as tensors "
            "(SharedMemoryReference); empty: none"),
-      Text("parameters_dir", o.parameters_dir, "",
-           "Directory of stored parameter sets (ParametersService); several servers may share it, "
-           "and it may be read-only; empty: none"),
       Text("tls_cert", o.tls_cert, "",
            "PEM file with the server's certificate and its chain: TCP addresses, of gRPC and HTTP, "
            "then accept TLS only; Unix sockets stay plain. Read again when it changes, and on "

@@ -184,7 +184,6 @@ void Complete(Options& options, memory::Wanted& wanted) {
   wanted.threads = policy.threads();
   wanted.tls = !options.tls_cert.empty();
   wanted.shared_memory = !options.shared_memory_dir.empty();
-  wanted.parameters = !options.parameters_dir.empty();
   options.memory = memory::Divide(limit, wanted);
 }
 

@@ -41,7 +41,6 @@ struct Options {
   int busy_poll_us = 20;
   std::string simd;
   std::string shared_memory_dir;
-  std::string parameters_dir;
   std::string tls_cert;
   std::string tls_key;
   std::string tls_client_ca;

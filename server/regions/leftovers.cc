@@ -31,7 +31,7 @@ bool RemoveIfLeft(int directory, const std::string& name, std::chrono::nanosecon
   struct stat named, opened;
   if (fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) return false;
   if (!IsOldFile(named, age)) return false;
-  const UniqueFd file = OpenBeneath(directory, name, O_RDONLY, Links::kRefused);
+  const UniqueFd file = OpenBeneath(directory, name, O_RDONLY);
   if (!file.is_open() || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return false;
   // Checked again under the lock: the name may belong to another file now.
   if (fstat(file.get(), &opened) != 0 || !IsOldFile(opened, age)) return false;

@@ -186,11 +186,11 @@ absl::StatusOr<SharedSpan> Regions::Find(absl::string_view field, absl::string_v
 absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
                                                       const std::string& name, Access access,
                                                       uint64_t offset, uint64_t size) {
-  UniqueFd file = OpenBeneath(directory_.get(), name, O_RDWR, Links::kRefused);
+  UniqueFd file = OpenBeneath(directory_.get(), name, O_RDWR);
   const bool writable = file.is_open();
   if (!writable && (errno == EACCES || errno == EPERM || errno == EROFS) &&
       access == Access::kRead) {
-    file = OpenBeneath(directory_.get(), name, O_RDONLY, Links::kRefused);
+    file = OpenBeneath(directory_.get(), name, O_RDONLY);
   }
   if (!file.is_open()) return OpenError(field, name, errno);
   // Checked again on the opened file: the name may belong to another file now.

@@ -16,8 +16,6 @@
 #include "server/regions/regions.h"
 #include "server/rpc/call.h"
 #include "server/rpc/executors.h"
-#include "server/stored_parameters/library.h"
-#include "server/stored_parameters/worker.h"
 #include "server/trace/tracer.h"
 #include "server/transport/encoding.h"
 
@@ -46,10 +44,6 @@ struct Backend {
   trace::Tracer* tracer = nullptr;
   // Shared memory; null: off. Set before the first call.
   regions::Regions* regions = nullptr;
-  // Stored sets of parameters, and the thread that waits for their disk; null: off. Set before the
-  // first call.
-  stored_parameters::Library* parameters = nullptr;
-  stored_parameters::Worker* parameters_worker = nullptr;
 };
 
 }  // namespace quantd::rpc

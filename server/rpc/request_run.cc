@@ -24,40 +24,10 @@ constexpr uint64_t kErrorBytes = 4 << 10;  // of a response with an error
 
 }  // namespace
 
-absl::Status RequestRun::Begin(wire::Method method) {
+absl::Status RequestRun::Decode(wire::Method method) {
   method_ = method;
   begin_ = method == wire::Method::kStream ? stream_.message_began_at() : stream_.arrived_at();
   rest_ = wire::RestOf(method, message_.bytes(), wire::kFewFields);
-  if (!rest_.whole) rest_.parameters = {};  // a later field may replace it
-  return CatchOutOfMemory([this] {
-    if (rest_.parameters.empty() || !has_sets()) return absl::OkStatus();
-    FoundSet found = backend_.parameters->FindInMemory(rest_.parameters, "parameters");
-    if (found.ok()) set_ = *std::move(found);
-    return found.status();
-  });
-}
-
-absl::Status RequestRun::FindSet(loop::Event& found) {
-  found_ = std::make_shared<FoundSet>();
-  return disk_task_.Start(
-      stored_parameters::Worker::kFirst,
-      [library = backend_.parameters, reference = std::string(rest_.parameters), result = found_] {
-        const absl::Status status = CatchOutOfMemory([&] {
-          *result = library->Find(reference, "parameters");
-          return absl::OkStatus();
-        });
-        if (!status.ok()) *result = status;
-      },
-      found);
-}
-
-absl::Status RequestRun::SetFound(bool ok) {
-  if (!ok) return disk_task_.NotDone();
-  if (found_->ok()) set_ = **found_;
-  return found_->status();
-}
-
-absl::Status RequestRun::Decode() {
   // Little time means little memory.
   if (wire::DecodeNanoseconds(rest_) > wire::kLittleDecodeMemory) return absl::OkStatus();
   return CatchOutOfMemory([this] { return DecodeNow(); });
@@ -74,16 +44,9 @@ absl::Status RequestRun::DecodeNow() {
 }
 
 absl::Status RequestRun::DecodeMessage() {
-  if (!rest_.whole) {
-    rest_ = wire::RestOf(method_, message_.bytes());
-    if (!rest_.parameters.empty() && has_sets()) {
-      return FieldError("parameters",
-                        absl::StrCat("parameters is set, but the message has more than ",
-                                     wire::kFewFields, " fields"));
-    }
-  }
-  absl::StatusOr<wire::Request> request =
-      wire::DecodeRequest(method_, message_.bytes(), std::move(set_));
+  // The id of an item may follow its values.
+  if (!rest_.whole) rest_ = wire::RestOf(method_, message_.bytes());
+  absl::StatusOr<wire::Request> request = wire::DecodeRequest(method_, message_.bytes());
   if (!request.ok()) return request.status();
   request_ = *std::move(request);
   return shared_.Find(backend_.regions, *request_);
@@ -170,8 +133,6 @@ void RequestRun::EndKernel() {
 void RequestRun::DropRequest() {
   operation_.reset();
   request_.reset();
-  found_.reset();
-  set_.reset();
   shared_ = {};
   message_ = transport::Message();
 }

@@ -19,7 +19,6 @@
 #include "server/operations/operation.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/compression.h"
-#include "server/rpc/disk_task.h"
 #include "server/rpc/reservation.h"
 #include "server/rpc/shared_tensors.h"
 #include "server/rpc/timeline.h"
@@ -39,26 +38,18 @@ class RequestRun final : private transport::MessageSource {
       : backend_(backend),
         stream_(stream),
         timeline_(timeline),
-        disk_task_(backend, stream),
         reservation_(backend, stream),
         compression_(backend, stream) {}
   RequestRun(const RequestRun&) = delete;
   RequestRun& operator=(const RequestRun&) = delete;
 
-  // The next nine are called on the thread that leads the stream's loop.
+  // The next seven are called on the thread that leads the stream's loop.
 
   // Reads the request. `read` completes as for ServerCall::Read.
   void Read(loop::Event& read) { stream_.Read(message_, read); }
-  // Inspects the received message: a call's request, or (kStream) an item.
-  absl::Status Begin(wire::Method method);
-  // Whether the request names a stored set that is not in memory. Then the disk must be searched:
-  // if FindSet returns OK, `found` completes; pass its value to SetFound.
-  bool lacks_set() const { return !rest_.parameters.empty() && set_ == nullptr && has_sets(); }
-  absl::Status FindSet(loop::Event& found);
-  absl::Status SetFound(bool ok);
-  // Decodes the request, unless its fields other than the tensors are large: then Execute decodes
+  // Decodes the received message, a call's request or (kStream) an item, unless its fields other than the tensors are large: then Execute decodes
   // it, with memory reserved for it.
-  absl::Status Decode();
+  absl::Status Decode(wire::Method method);
   // Asks for the memory of all remaining steps. If it returns OK, `admitted` completes; pass its
   // value to Admitted.
   absl::Status Admit(loop::Event& admitted);
@@ -97,7 +88,6 @@ class RequestRun final : private transport::MessageSource {
   void NoteQueue(Clock::duration waited) const {
     if (timeline_ != nullptr) timeline_->Add(Phase::kQueue, waited - decoding_);
   }
-  bool has_sets() const { return backend_.parameters != nullptr; }
   absl::Status DecodeNow();
   absl::Status DecodeMessage();
   uint64_t ExpectResponse();
@@ -124,11 +114,6 @@ class RequestRun final : private transport::MessageSource {
   wire::Rest rest_;
   std::optional<wire::Request> request_;
   SharedTensors shared_;  // of the request
-  // The result of searching the disk, which may arrive after the call has given up.
-  using FoundSet = absl::StatusOr<stored_parameters::SetPointer>;
-  DiskTask disk_task_;
-  std::shared_ptr<FoundSet> found_;
-  stored_parameters::SetPointer set_;
   std::optional<operations::Operation> operation_;
   operations::CostKind cost_;
   std::chrono::nanoseconds estimate_{};

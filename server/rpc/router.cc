@@ -17,8 +17,7 @@ constexpr size_t kMostPath = 128;
 constexpr uint64_t kMostOfAName = 12 << 10;
 
 bool IsAName(std::optional<wire::Method> method) {
-  return !method.has_value() || *method == wire::Method::kGetServerInfo ||
-         *method == wire::Method::kGetParameters || *method == wire::Method::kListParameters;
+  return !method.has_value() || *method == wire::Method::kGetServerInfo;
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::ServerCall& stre
   CallMetrics meter(backend.metrics, backend.tracer, stream, wire::Method::kStream);
   loop::Lead lead(stream.loop());
   MayCompress(backend, stream);
-  loop::Event read, found, admitted, scheduled, written, finished;
+  loop::Event read, admitted, scheduled, written, finished;
   Writer writer(stream, meter, written);
   absl::Status end;  // the final status of the stream
   for (;;) {
@@ -66,18 +66,9 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::ServerCall& stre
     if (!has_item) break;  // the client has sent everything, or is gone
     meter.Received();
 
-    found.Reset();
     admitted.Reset();
     scheduled.Reset();
-    absl::Status status = run.Begin(wire::Method::kStream);
-    if (status.ok() && run.lacks_set()) {
-      status = run.FindSet(found);
-      if (status.ok()) {
-        const bool has_set = co_await found;
-        status = run.SetFound(has_set);
-      }
-    }
-    if (status.ok()) status = run.Decode();
+    absl::Status status = run.Decode(wire::Method::kStream);
     if (status.ok()) status = run.Admit(admitted);
     if (status.ok() && run.queued() && writer.busy()) {
       // Holding one permit while waiting for another could wait for ever.

@@ -11,21 +11,13 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::ServerCall& strea
   CallMetrics meter(backend.metrics, backend.tracer, stream, method);
   loop::Lead lead(stream.loop());
   MayCompress(backend, stream);
-  loop::Event read, found, admitted, scheduled, written, finished;
+  loop::Event read, admitted, scheduled, written, finished;
   {
     RequestRun run(backend, stream, meter.timeline());
     run.Read(read);
     const bool has_request = co_await read;
     if (has_request) meter.Received();
-    absl::Status status = has_request ? run.Begin(method) : NoRequestStatus(stream);
-    if (status.ok() && run.lacks_set()) {
-      status = run.FindSet(found);
-      if (status.ok()) {
-        const bool has_set = co_await found;
-        status = run.SetFound(has_set);
-      }
-    }
-    if (status.ok()) status = run.Decode();
+    absl::Status status = has_request ? run.Decode(method) : NoRequestStatus(stream);
     if (status.ok()) status = run.Admit(admitted);
     if (status.ok()) {
       const bool granted = co_await admitted;

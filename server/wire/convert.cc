@@ -22,8 +22,7 @@ absl::Status Missing(absl::string_view field) {
 // meaningless, so that code for a request is a list of its fields.
 class Converter {
  public:
-  // `is_set`: for a set, in which no field is required, and no tensor is in shared memory.
-  explicit Converter(const RawData& raw, bool is_set = false) : raw_(raw), is_set_(is_set) {}
+  explicit Converter(const RawData& raw) : raw_(raw) {}
 
   const absl::Status& status() const { return status_; }
   // Moves what the request holds besides the parameters into it; call this after all fields are
@@ -57,8 +56,6 @@ class Converter {
   Symmetry ReadSymmetry(v1::Symmetry value) {
     return Same<Symmetry::kSymmetric, v1::Symmetry_MAX>(value, "symmetry");
   }
-  // A field that only requests have, and that must not be set in a set.
-  void OnlyInRequests(bool present, absl::string_view name);
   template <typename Message>
   Granularity ReadGranularity(const Message& message);
   // Fields that every request has, and that are not for the core.
@@ -79,7 +76,6 @@ class Converter {
   void Share(TensorField field, const TensorView& view, const v1::SharedMemoryReference& reference);
 
   const RawData& raw_;
-  const bool is_set_;
   std::vector<std::vector<uint8_t>> packed_;
   std::vector<SharedTensor> shared_;
   std::optional<SharedReference> output_;
@@ -101,12 +97,6 @@ int Converter::Number(Enum value, absl::string_view name, int last) {
                   absl::StrCat(name, " is ", static_cast<int>(value), ", which is not a number of ",
                                google::protobuf::GetEnumDescriptor<Enum>()->name())));
   return 0;
-}
-
-void Converter::OnlyInRequests(bool present, absl::string_view name) {
-  if (!present) return;
-  Fail(FieldError(name,
-                  absl::StrCat(name, " is set, but it belongs to a request and cannot be stored")));
 }
 
 Shape Converter::Dimensions(const google::protobuf::RepeatedField<int64_t>& list,
@@ -163,7 +153,6 @@ SharedReference Read(const v1::SharedMemoryReference& message) {
 void Converter::Share(TensorField field, const TensorView& view,
                       const v1::SharedMemoryReference& reference) {
   const absl::string_view tensor = kTensorNames[static_cast<size_t>(field)];
-  if (is_set_) return OnlyInRequests(true, absl::StrCat(tensor, ".shared_memory"));
   absl::StatusOr<int64_t> elements = ElementCount(view.shape, absl::StrCat(tensor, ".shape"));
   if (!elements.ok()) return Fail(elements.status());
   const uint64_t bytes = ByteSize(view.data_type, *elements);
@@ -203,7 +192,7 @@ TensorView Converter::Tensor(TensorField field, const v1::Tensor& tensor) {
 
 TensorView Converter::Required(TensorField field, bool present, const v1::Tensor& tensor) {
   if (present) return Tensor(field, tensor);
-  if (!is_set_) Fail(Missing(kTensorNames[static_cast<size_t>(field)]));
+  Fail(Missing(kTensorNames[static_cast<size_t>(field)]));
   return {};
 }
 
@@ -320,40 +309,7 @@ absl::StatusOr<Request> ConvertAny(const Message& message, const RawData& raw) {
   return request;
 }
 
-template <typename Message>
-absl::StatusOr<Request> ConvertStored(const Message& message, const RawData& raw,
-                                      absl::string_view kind) {
-  Converter converter(raw, true);
-  Request request;
-  converter.OnlyInRequests(message.has_x(), "x");
-  converter.OnlyInRequests(message.has_output(), "output");
-  converter.OnlyInRequests(message.output_encoding() != 0, "output_encoding");
-  converter.OnlyInRequests(message.report_error(), "report_error");
-  converter.OnlyInRequests(!message.parameters().empty(), "parameters");
-  request.parameters = Read(message, converter);
-  if (!converter.status().ok()) return Within(kind, converter.status());
-  converter.TakeRest(request);
-  return request;
-}
-
 }  // namespace
-
-absl::Status Within(absl::string_view field, const absl::Status& status) {
-  return FieldError(absl::StrCat(field, ".", ErrorField(status)),
-                    absl::StrCat(field, ".", status.message()), status.code());
-}
-
-absl::StatusOr<Request> Convert(const v1::ParameterSet& message, const RawData& raw) {
-  switch (message.kind_case()) {
-    case v1::ParameterSet::kQuantize:
-      return ConvertStored(message.quantize(), raw, "quantize");
-    case v1::ParameterSet::kQuantizeEmbeddings:
-      return ConvertStored(message.quantize_embeddings(), raw, "quantize_embeddings");
-    case v1::ParameterSet::KIND_NOT_SET:
-      break;
-  }
-  return FieldError("kind", "kind is required: quantize or quantize_embeddings");
-}
 
 absl::StatusOr<Request> Convert(const v1::QuantizeRequest& message, const RawData& raw) {
   return ConvertAny(message, raw);

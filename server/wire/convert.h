@@ -5,7 +5,6 @@
 
 #include "absl/status/statusor.h"
 #include "quantd/field_error.h"
-#include "quantd/v1/parameters.pb.h"
 #include "quantd/v1/quantization.pb.h"
 #include "server/wire/calibrate.h"
 #include "server/wire/request.h"
@@ -20,14 +19,6 @@ absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const
 absl::StatusOr<Request> Convert(const v1::QuantizeEmbeddingsRequest& message, const RawData& raw);
 // Without the state.
 absl::StatusOr<CalibrateMessage> Convert(const v1::CalibrateRequest& message, const RawData& raw);
-
-// The error of a message that is the field `field` of another one. An error message begins with the
-// name of its field, so this function prefixes it with `field`.
-absl::Status Within(absl::string_view field, const absl::Status& status);
-
-// Converts a set that is to be stored to a request, without x and other fields that only requests
-// have. Errors name the field within the set: "quantize.scale.data_type".
-absl::StatusOr<Request> Convert(const v1::ParameterSet& message, const RawData& raw);
 
 }  // namespace quantd::wire
 

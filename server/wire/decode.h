@@ -10,7 +10,6 @@
 #define QUANTD_SERVER_WIRE_DECODE_H_
 
 #include <cstdint>
-#include <memory>
 
 #include "absl/status/statusor.h"
 #include "server/wire/method.h"
@@ -20,16 +19,11 @@
 
 namespace quantd::wire {
 
-struct StoredSet;  // stored_set.h
-using SetPointer = std::shared_ptr<const StoredSet>;
-
 // Returns INVALID_ARGUMENT if the bytes are not a valid message, an enum has an unknown number, x
 // (or scale, where it is required) is missing, a tensor has no data type, its values (or its place
-// in shared memory) do not fit type and shape, or the set does not fit the request (stored_set.h).
-// Errors of several fields together are left to the plan. `set`: the one that the request names
-// (Rest::parameters); FAILED_PRECONDITION if it names one and `set` is null. The request views
-// `message`. REQUIRES: an operation with one request, or kStream.
-absl::StatusOr<Request> DecodeRequest(Method method, BytesView message, SetPointer set = nullptr);
+// in shared memory) do not fit type and shape. Errors of several fields together are left to the
+// plan. The request views `message`. REQUIRES: an operation with one request, or kStream.
+absl::StatusOr<Request> DecodeRequest(Method method, BytesView message);
 
 // Memory per byte that is not raw_data. The generated parser needs more memory for values of a
 // byte, and most of all for unknown fields. The worst are fields of two bytes, in messages

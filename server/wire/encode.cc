@@ -7,7 +7,7 @@
 // The plan knows the size of everything but the envelope and the error, so the layout is
 // fixed and the small fields are written before the kernels run. The other two are
 // written afterwards, to the left of begin and to the right of end, and the message is
-// what lies between. The name of a stored set comes last. If y is in shared memory, its
+// what lies between. If y is in shared memory, its
 // place replaces the elements. If y is made elsewhere while it is sent, no gap is left
 // for it.
 #include "server/wire/encode.h"
@@ -168,8 +168,8 @@ void Response::State::LayOutRaw(bool without_y) {
   if (without_y) body -= layout.y.bytes;
   const uint64_t error = layout.report_error ? kMaxErrorBytes : 0;
   const bool align = layout.y.bytes >= kAlignFromBytes && !without_y && !layout.output.has_value();
-  buffer = pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body +
-                         error + ParametersBytes(layout));
+  buffer =
+      pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body + error);
   if (buffer.data() == nullptr) return;
   begin = buffer.data() + kRoomBefore + kEnvelopeBytes;
   if (align) {
@@ -189,12 +189,6 @@ memory::Piece Response::State::FinishRaw(const uint64_t* id) {
     Writer writer(end);
     WriteError(layout.method, contents.error, writer);
     end = writer.position();
-  }
-  if (!layout.parameters.empty()) {
-    Writer writer(end);
-    writer.BytesHeader(FieldsOf(layout.method).parameters, layout.parameters.size());
-    std::memcpy(writer.position(), layout.parameters.data(), layout.parameters.size());
-    end = writer.position() + layout.parameters.size();
   }
   if (id != nullptr) {
     uint8_t envelope[kEnvelopeBytes];
@@ -238,9 +232,6 @@ void Response::State::Fill(Message& message) {
   if constexpr (requires { message.quantization_error(); }) {
     if (layout.report_error) FillError(contents.error, *message.mutable_quantization_error());
   }
-  if constexpr (requires { message.parameters(); }) {
-    message.set_parameters(layout.parameters);
-  }
 }
 
 memory::Piece Response::State::FinishValues(const uint64_t* id) {
@@ -263,9 +254,6 @@ memory::Piece Response::State::FinishValues(const uint64_t* id) {
     case Method::kCalibrate:
     case Method::kStream:
     case Method::kGetServerInfo:
-    case Method::kPutParameters:
-    case Method::kGetParameters:
-    case Method::kListParameters:
       break;
   }
   return {};  // no operation has such a response

@@ -1,4 +1,4 @@
-// The methods of QuantizationService and ParametersService in one table, for decoding, metrics,
+// The methods of QuantizationService in one table, for decoding, metrics,
 // calls and the items of streams.
 #ifndef QUANTD_SERVER_WIRE_METHOD_H_
 #define QUANTD_SERVER_WIRE_METHOD_H_
@@ -19,13 +19,9 @@ enum class Method : uint8_t {
   kCalibrate,
   kStream,
   kGetServerInfo,
-  kPutParameters,
-  kGetParameters,
-  kListParameters,
 };
 
 inline constexpr absl::string_view kServiceName = "quantd.v1.QuantizationService";
-inline constexpr absl::string_view kParametersServiceName = "quantd.v1.ParametersService";
 
 struct MethodInfo {
   Method method;
@@ -49,9 +45,6 @@ inline constexpr auto kMethods = std::to_array<MethodInfo>({
     {Method::kCalibrate, kServiceName, "Calibrate", "client_stream", "calibrate", 0, 0},
     {Method::kStream, kServiceName, "Stream", "bidi_stream", "", 0, 0},
     {Method::kGetServerInfo, kServiceName, "GetServerInfo", "unary", "", 0, 0},
-    {Method::kPutParameters, kParametersServiceName, "PutParameters", "unary", "", 0, 0},
-    {Method::kGetParameters, kParametersServiceName, "GetParameters", "unary", "", 0, 0},
-    {Method::kListParameters, kParametersServiceName, "ListParameters", "unary", "", 0, 0},
 });
 
 constexpr const MethodInfo& Info(Method method) { return kMethods[static_cast<size_t>(method)]; }

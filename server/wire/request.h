@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -67,10 +66,6 @@ struct Request {
   std::vector<SharedTensor> shared;
   // The place of y, of up to byte_size bytes; nullopt: y is in the response.
   std::optional<SharedReference> output;
-  // The full reference of the stored set that completed the request (stored_set.h), and whose
-  // tensors it views; empty: none.
-  std::string stored;
-  std::shared_ptr<const void> stored_set;
 
   Method method() const { return static_cast<Method>(parameters.index()); }
   // x is the first field that is read, so it is the first in `shared`.

@@ -24,7 +24,6 @@ uint64_t ValueBytes(DataType type) {
 
 uint64_t MaxEncodedBytes(const ResponseLayout& layout) {
   uint64_t bytes = kEnvelopeBytes + (layout.report_error ? kMaxErrorBytes : 0);
-  bytes += ParametersBytes(layout);
   for (const ResponsePart& part : PartsOf(layout)) {
     uint64_t payload = part.tensor->bytes;
     if (part.place != nullptr) {

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "absl/types/span.h"
 #include "quantd/operation.h"
@@ -20,8 +19,6 @@ struct ResponseLayout : ResultLayout {
   Encoding encoding = Encoding::kRaw;
   // The place of y if it is not in the response, which then names it: exactly the bytes of y.
   std::optional<SharedReference> output;
-  // The stored set that was used; empty: none.
-  std::string parameters;
 };
 
 // The most bytes of the response on the wire, a stream's envelope included.

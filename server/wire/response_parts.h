@@ -27,7 +27,7 @@ inline constexpr uint64_t kMaxErrorBytes = 2 + 3 * (1 + 8) + 2 * (1 + kMaxVarint
 // The numbers of a response's fields; 0: it does not have the field.
 struct ResponseFields {
   uint32_t y = 0, y_scale = 0, y_zero_point = 0, y_tensor_scale = 0;
-  uint32_t quantization_error = 0, parameters = 0;
+  uint32_t quantization_error = 0;
 };
 template <typename Response>
 constexpr ResponseFields FieldsOf() {
@@ -41,9 +41,6 @@ constexpr ResponseFields FieldsOf() {
   if constexpr (requires { Response::kQuantizationErrorFieldNumber; }) {
     fields.quantization_error = Response::kQuantizationErrorFieldNumber;
   }
-  if constexpr (requires { Response::kParametersFieldNumber; }) {
-    fields.parameters = Response::kParametersFieldNumber;
-  }
   return fields;
 }
 // Indexed by method.
@@ -55,7 +52,7 @@ inline const ResponseFields& FieldsOf(Method method) {
   return kResponseFields[OperationIndex(method)];
 }
 
-// Sizes count one byte for each tag, except for that of parameters.
+// Sizes count one byte for each tag.
 constexpr bool HasShortTag(uint32_t number) { return number < 16; }
 static_assert(
     [] {
@@ -72,13 +69,6 @@ static_assert(
              HasShortTag(v1::Tensor::kSharedMemoryFieldNumber);
     }(),
     "a field of a response has a tag of two bytes");
-
-// The field parameters, with its tag and length.
-inline uint64_t ParametersBytes(const ResponseLayout& layout) {
-  const uint64_t size = layout.parameters.size();
-  return size == 0 ? 0
-                   : VarintSize(FieldsOf(layout.method).parameters << 3) + VarintSize(size) + size;
-}
 
 struct ResponsePart {
   uint32_t field_number;

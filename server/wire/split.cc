@@ -3,11 +3,9 @@
 #include <google/protobuf/descriptor.h>
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "quantd/v1/parameters.pb.h"
 #include "quantd/v1/quantization.pb.h"
 #include "server/wire/writer.h"
 
@@ -22,11 +20,10 @@ struct Outline;
 enum class Part : uint8_t {
   kUnknown,  // unknown to this version: left out
   kCopied,
-  kFloats,      // FloatValues: copied
-  kId,          // of a stream's item: copied
-  kParameters,  // an operation's reference to a stored set: copied
-  kMessage,     // contains a tensor or bytes
-  kBytes,       // cut out: all fields of type bytes in the contract
+  kFloats,   // FloatValues: copied
+  kId,       // of a stream's item: copied
+  kMessage,  // contains a tensor or bytes
+  kBytes,    // cut out: all fields of type bytes in the contract
 };
 
 struct Slot {
@@ -84,8 +81,6 @@ Outline::Outline(const Descriptor& message) : operation(OperationOf(message)), s
       slot.part = Part::kFloats;
     } else if (&message == v1::StreamRequest::descriptor() && field.name() == "id") {
       slot.part = Part::kId;
-    } else if (operation < kOperations && field.name() == "parameters") {
-      slot.part = Part::kParameters;
     } else if (field.message_type() != nullptr && HasBytes(*field.message_type())) {
       slot.part = Part::kMessage;
       slot.message = std::make_unique<Outline>(*field.message_type());
@@ -133,12 +128,6 @@ bool Copy(const Outline& outline, BytesView message, int depth, Split& split, By
   return scanner.ok() && inner_ok;
 }
 
-Split SplitMessage(const Outline& outline, BytesView message) {
-  Split split;
-  split.ok = Copy(outline, message, 0, split, split.state, split.skeleton);
-  return split;
-}
-
 uint64_t PackedBytes(BytesView float_values, int depth, uint64_t& left) {
   uint64_t packed = 0;
   Scanner scanner(float_values, depth, &left);
@@ -158,7 +147,6 @@ struct FieldsLeft {
 };
 
 void Measure(const Outline& outline, BytesView message, int depth, FieldsLeft& left, Rest& rest) {
-  uint32_t item = 0;  // the last member of a stream's oneof so far
   Scanner scanner(message, depth, &left.of_messages);
   Field field;
   while (scanner.Next(field)) {
@@ -170,28 +158,16 @@ void Measure(const Outline& outline, BytesView message, int depth, FieldsLeft& l
     if (slot.part == Part::kFloats) {
       rest.packed_floats += PackedBytes(field.payload, depth + 1, left.of_lists);
     }
-    if (slot.part == Part::kParameters) {
-      rest.parameters = {reinterpret_cast<const char*>(field.payload.data()), field.payload.size()};
-    }
-    if (slot.part != Part::kMessage) continue;
-    // Another member of the oneof: the set named by the previous one no longer counts.
-    if (slot.message->operation < kOperations &&
-        std::exchange(item, field.number) != field.number) {
-      rest.parameters = {};
-    }
-    Measure(*slot.message, field.payload, depth + 1, left, rest);
+    if (slot.part == Part::kMessage) Measure(*slot.message, field.payload, depth + 1, left, rest);
   }
 }
 
 }  // namespace
 
 Split SplitRequest(Method method, BytesView message) {
-  return SplitMessage(OutlineOf(method), message);
-}
-
-Split SplitSet(BytesView message) {
-  static const auto* const outline = new Outline(*v1::ParameterSet::descriptor());
-  return SplitMessage(*outline, message);
+  Split split;
+  split.ok = Copy(OutlineOf(method), message, 0, split, split.state, split.skeleton);
+  return split;
 }
 
 absl::Status Parse(const Split& split, google::protobuf::MessageLite& message) {

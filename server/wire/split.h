@@ -15,7 +15,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "server/wire/method.h"
 #include "server/wire/request.h"
 #include "server/wire/scan.h"
@@ -46,19 +45,16 @@ struct Split {
 
 // Splits the request of `method`; kStream: a StreamRequest.
 Split SplitRequest(Method method, BytesView message);
-// Splits a ParameterSet.
-Split SplitSet(BytesView message);
 
 // Parses the skeleton. Returns INVALID_ARGUMENT if the bytes were not a valid message.
 absl::Status Parse(const Split& split, google::protobuf::MessageLite& message);
 
 // What is known of a message before it is split. Uses no memory.
 struct Rest {
-  bool whole = true;             // false: there may be more fields than were inspected
-  uint64_t bytes = 0;            // bytes of the skeleton; the maximum if not whole
-  uint64_t packed_floats = 0;    // of these, packed float_values, which take the parser less memory
-  absl::string_view parameters;  // the stored set that the operation names, in the message
-  uint64_t id = 0;               // of a stream's item, as far as it was read (like all of this)
+  bool whole = true;           // false: there may be more fields than were inspected
+  uint64_t bytes = 0;          // bytes of the skeleton; the maximum if not whole
+  uint64_t packed_floats = 0;  // of these, packed float_values, which take the parser less memory
+  uint64_t id = 0;             // of a stream's item, as far as it was read (like all of this)
 };
 // The number of fields that can be inspected while others wait: some 20 us. No honest message has
 // as many, except for values that are not packed: 64 MiB may have 32 million.

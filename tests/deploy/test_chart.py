@@ -12,7 +12,7 @@ import yaml
 
 # The chart sets these itself, from other values.
 OWN_FLAGS = {
-    "listen", "http_listen", "ready_file", "lame_duck_seconds", "drain_seconds", "shared_memory_dir", "parameters_dir",
+    "listen", "http_listen", "ready_file", "lame_duck_seconds", "drain_seconds", "shared_memory_dir",
     "tls_cert", "tls_key", "tls_client_ca", "auth_token_file", "socket_mode",
 }  # fmt: skip
 DIGEST = "sha256:" + "0123456789abcdef" * 4
@@ -218,8 +218,6 @@ WRONG = [
     ({"resources": {"limit": {}}}, "limit"),
     ({"podDisruptionBudget": {"unhealthyPodEvictionPolicy": "Never"}}, "unhealthyPodEvictionPolicy"),
     ({"sharedMemory": {"mountPath": "relative"}}, "sharedMemory.mountPath"),
-    ({"parameters": {"configMapName": "a", "claimName": "b"}}, "parameters.configMapName and parameters.claimName"),
-    ({"parameters": {"configMapName": "a", "items": [{"key": "a@b", "path": "a"}]}}, "parameters.items"),
     ({"sidecar": {"socketMode": "rw"}}, "sidecar.socketMode"),
     ({"sidecar": {"socketMode": "0444"}}, "sidecar.socketMode"),
     ({"sidecar": {"socketPath": "/quantd.sock"}}, "sidecar.socketPath"),

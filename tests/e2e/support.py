@@ -28,7 +28,7 @@ SERVICE = "quantd.v1.QuantizationService"
 def _generate_stubs():
     """Python stubs of the project's protos, in a folder that is removed when the process ends."""
     folder = tempfile.TemporaryDirectory(prefix="quantd-stubs-")
-    protos = ["quantd/v1/tensor.proto", "quantd/v1/quantization.proto", "quantd/v1/parameters.proto", "grpc/health/v1/health.proto"]
+    protos = ["quantd/v1/tensor.proto", "quantd/v1/quantization.proto", "grpc/health/v1/health.proto"]
     # grpc/health would hide the grpc package if it were a package: its files are imported by their own path.
     arguments = [f"-I{ROOT / 'proto'}", f"--python_out={folder.name}", f"--grpc_python_out={folder.name}", *protos]
     assert protoc.main(["protoc", *arguments]) == 0
@@ -42,7 +42,6 @@ sys.path.insert(0, _STUBS.name)
 grpc.__path__.append(os.path.join(_STUBS.name, "grpc"))
 
 from grpc.health.v1 import health_pb2, health_pb2_grpc  # noqa: E402,F401
-from quantd.v1 import parameters_pb2, parameters_pb2_grpc  # noqa: E402,F401
 from quantd.v1 import quantization_pb2 as pb  # noqa: E402
 from quantd.v1 import quantization_pb2_grpc as pb_grpc  # noqa: E402
 from quantd.v1 import tensor_pb2  # noqa: E402

@@ -80,14 +80,6 @@ def test_the_field_and_the_numbers_are_named(server, request_, field, words):
     assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
 
 
-def test_parameters_are_not_stored(server):
-    with pytest.raises(grpc.RpcError) as caught:
-        server.stub.QuantizeEmbeddings(E(x=X, recipe=UNIT, parameters="mine"), timeout=10)
-    assert caught.value.code() == grpc.StatusCode.FAILED_PRECONDITION
-    assert caught.value.details() == "parameters is set, but this server stores no parameters (--parameters_dir)"
-    assert "embeddings" in server.stub.GetServerInfo(pb.GetServerInfoRequest()).extensions
-
-
 @pytest.mark.parametrize("method", ["Quantize", "Dequantize", "DynamicQuantize", "QuantizeEmbeddings"])
 def test_bytes_that_are_no_message(server, method):
     good = quantize([1.0] * 100).SerializeToString()

@@ -79,14 +79,3 @@ def test_a_server_that_dies_between_pieces_is_an_error(start):
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 1 and out.startswith("UNAVAILABLE")
     assert time.monotonic() - killed < 10
-
-
-def test_stored_parameters_are_put_where_they_are_missing(start, tmp_path):
-    (tmp_path / "one").mkdir()
-    (tmp_path / "two").mkdir()
-    servers = [start(f"--parameters_dir={tmp_path / name}") for name in ("one", "two")]
-    command = [str(BUILD / "tests" / "client" / "parameters_against_servers"), *(server.address for server in servers)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    assert done.returncode == 0, done.stderr
-    one, two = done.stdout.splitlines()
-    assert one == two and one.startswith("cpp@sha256:")

@@ -188,13 +188,11 @@ def test_livez_asks_the_grpc_port_itself(start):
     "path",
     [
         "grpc.health.v1.Health/Watch", "grpc.health.v1.Health/Check", "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-        "quantd.v1.ParametersService/GetParameters", "quantd.v1.ParametersService/ListParameters",
         "quantd.v1.QuantizationService/GetServerInfo",
     ],
 )
 def test_a_service_takes_no_more_than_a_name(server, path):
-    """Messages become larger when they are decoded: 34 Watches of 60 MiB, which need no token, ended a server of 2 GiB; a
-    GetParameters of  50 MiB took 1.6 GiB."""
+    """Messages become larger when they are decoded: 34 Watches of 60 MiB, which need no token, ended a server of 2 GiB."""
     with Peer(server.address) as peer:
         stream = peer.next_stream()
         peer.send(frame(HEADERS, END_HEADERS, stream, request_headers(path=f"/{path}")))

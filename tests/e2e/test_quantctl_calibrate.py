@@ -143,7 +143,7 @@ def test_embeddings_with_ranges_of_their_own(ctl, small, kind):
             assert (np.load("y.npy") == wanted).all() and np.load("y.npy").dtype == wanted.dtype
     found, _ = read("y.ranges.safetensors")
     assert (found["range"] == [x.min(axis=0), x.max(axis=0)]).all()
-    # The stored set and the files of calibrate give the same codes for other embeddings.
+    # The files of calibrate give the same codes for other embeddings.
     ctl("calibrate", "x.npy", "-o", "r.safetensors", "--axis=-1")
     for ranges in ("y.ranges.safetensors", "r.safetensors"):
         ctl("embeddings", "quantize", "x.npy", "-o", "z.npy", preset, f"--ranges={ranges}", "--force")

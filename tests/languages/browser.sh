@@ -23,7 +23,7 @@ print("http://%s:%d" % (address["address"], address["port_value"]))'
 
 run_browser() {
   local pid address
-  protoc -I "$QUANTD_ROOT/proto" --include_imports --descriptor_set_out="$browser_folder/contract.binpb" quantd/v1/parameters.proto || return
+  protoc -I "$QUANTD_ROOT/proto" --include_imports --descriptor_set_out="$browser_folder/contract.binpb" quantd/v1/quantization.proto || return
   rm -f "$browser_folder/admin"
   sed -e "s#/etc/quantd/contract.binpb#$browser_folder/contract.binpb#" -e 's/port_value: 8080/port_value: 0/' -e 's/port_value: 9901/port_value: 0/' \
     -e "s/port_value: 50051/port_value: ${QUANTD_ADDRESS##*:}/" "$QUANTD_ROOT/deploy/front/envoy.yaml" >"$browser_folder/envoy.yaml"

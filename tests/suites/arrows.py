@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SERVER_ROOMS_BELOW_RPC = [
     "server/" + room
     for room in ("access", "admission", "errors", "fd", "log", "loop", "memory", "metrics", "net", "operations", "regions",
-                 "stored_parameters", "trace", "transport", "wire")
+                 "trace", "transport", "wire")
 ]
 SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "reports", "rpc", "services")]
 # A room, and the rooms that it may include besides itself and core's public headers. Rooms that are not listed (the tests) may include
@@ -48,7 +48,6 @@ ROOMS = {
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
-    "server/stored_parameters": ["server/fd", "server/errors", "server/log", "server/loop", "server/wire", "proto"],
     "server/metrics": ["server/errors", "server/wire"],
     "server/trace": ["server/log"],
     "server/transport": [
@@ -133,7 +132,6 @@ server/regions              896    872
 server/reports              217    102
 server/rpc                 2599   2669
 server/services             880    279
-server/stored_parameters   1368   1036
 server/trace                319    208
 server/transport           4883   3830
 server/wire                2341   3974

@@ -3,7 +3,7 @@
 # and UBSan.
 source "$SUITES/e2e.sh"
 
-rooms=(access loop memory net regions wire operations stored_parameters admission http transport rpc)
+rooms=(access loop memory net regions wire operations admission http transport rpc)
 fuzzers=(request http2 http2_differential)
 
 others=(tests/core/all quantd)

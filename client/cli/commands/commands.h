@@ -13,7 +13,6 @@
 #include "commands/options.h"
 #include "commands/report.h"
 #include "engine/engine.h"
-#include "engine/stored_set.h"
 #include "files/file_names.h"
 #include "files/output.h"
 #include "quantd/client/options.h"
@@ -25,7 +24,6 @@ absl::Status RunDequantize(const Options& options);
 absl::Status RunConvert(const Options& options);
 absl::Status RunCalibrate(const Options& options);
 absl::Status RunEmbeddings(const Options& options);
-absl::Status RunParameters(const Options& options);
 absl::Status RunInspect(const Options& options);
 absl::Status RunInfo(const Options& options);
 absl::Status RunHealth(const Options& options);
@@ -40,9 +38,6 @@ client::ClientOptions ClientOptionsOf(const Options& options, absl::Duration tim
 
 // The engine that the flags select.
 absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options);
-// The stored set of --parameters. Returns INVALID_ARGUMENT without --address, or if `others` is
-// true: other flags give values that a set contains.
-absl::StatusOr<StoredSet> StoredSetOf(const Options& options, bool others);
 
 // The result of calibrating the given files and states.
 absl::StatusOr<Calibrated> RunCalibration(const Options& options, const CalibrationOptions& what,

@@ -83,23 +83,13 @@ TensorView ViewOf(const Calibration& calibration, int64_t dimensions, std::vecto
           {reinterpret_cast<const uint8_t*>(kept->data()), kept->size() * sizeof(float)}};
 }
 
-// From the preset and its flags, or from a stored set, which is then in `stored`.
-absl::StatusOr<QuantizeEmbeddingsParameters> ParametersOf(const Options& options,
-                                                          StoredSet* stored) {
+// From the preset and its flags.
+absl::StatusOr<QuantizeEmbeddingsParameters> ParametersOf(const Options& options) {
   const EmbeddingFlags& flags = options.embeddings;
-  const bool ignore = options.spec.non_finite == "ignore";
-  if (!options.stored.reference.empty()) {
-    QUANTD_ASSIGN_OR_RETURN(*stored, StoredSetOf(options, flags != EmbeddingFlags() || ignore));
-    return stored->ForEmbeddings();
-  }
-  if (flags.preset.empty()) {
-    return absl::InvalidArgumentError(
-        "--preset is required, or --parameters; see quantctl embeddings --help");
-  }
   QUANTD_ASSIGN_OR_RETURN(QuantizeEmbeddingsParameters parameters, PresetOf(flags.preset));
   parameters.dimensions = flags.dimensions;
   parameters.normalize = flags.normalize;
-  if (ignore) parameters.non_finite = NonFinite::kIgnore;
+  if (options.spec.non_finite == "ignore") parameters.non_finite = NonFinite::kIgnore;
   return parameters;
 }
 
@@ -111,8 +101,7 @@ absl::Status RunEmbeddings(const Options& options) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.output, ": codes of embeddings are written as a .npy"));
   }
-  StoredSet stored;
-  QUANTD_ASSIGN_OR_RETURN(QuantizeEmbeddingsParameters parameters, ParametersOf(options, &stored));
+  QUANTD_ASSIGN_OR_RETURN(QuantizeEmbeddingsParameters parameters, ParametersOf(options));
   QUANTD_RETURN_IF_ERROR(CheckCalibrate(options, parameters));
   QUANTD_RETURN_IF_ERROR(CheckCodesFiles(options));
   Input x, ranges;
@@ -156,7 +145,7 @@ absl::Status RunEmbeddings(const Options& options) {
   if (!status.ok()) return OperationError(status, "quantize", "");
   if (parameters.report_error) report.error = error;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
-  report.name = stored.set == nullptr ? options.embeddings.preset : stored.reference;
+  report.name = options.embeddings.preset;
   report.input_type = plan->input_type;
   report.output_type = plan->output_type;
   report.shape = plan->shape;
@@ -165,8 +154,8 @@ absl::Status RunEmbeddings(const Options& options) {
   Json document = {{"input", options.input},
                    {"output", options.output},
                    {"shape", ShapeJson(plan->output_shape)},
+                   {"preset", report.name},
                    {"tensors", Json::array({ToJson(report)})}};
-  document[stored.set == nullptr ? "preset" : "parameters"] = report.name;
   std::string text = ToText(report);
   if (found.ok()) {
     // Codes without their ranges would be useless, so the ranges are written first.

@@ -134,7 +134,8 @@ Flags& Flags::Back() {
 Flags& Flags::Embeddings() {
   EmbeddingFlags& e = o_->embeddings;
   Text("--preset", &e.preset,
-       absl::StrCat("Vector database whose format to use: ", absl::StrJoin(PresetNames(), " ")));
+       absl::StrCat("Vector database whose format to use: ", absl::StrJoin(PresetNames(), " ")))
+      ->required();
   Text("--ranges", &e.ranges,
        "For the int8 and uint8 of sentence-transformers: a .npy of two rows, the lowest and the "
        "highest value of each dimension, float; or the output of calibrate --axis=-1");
@@ -201,36 +202,6 @@ Flags& Flags::Calibrate() {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   Text("--state_out,--state-out", &c.state_out, "Write what was counted to this file, for --state");
   return Column();
-}
-
-Flags& Flags::Stored() {
-  StoredFlags& s = o_->stored;
-  command_->add_option("word", s.words, "put: NAME [FILE]; get: REFERENCE; list: [PREFIX]")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  Text("--for", &s.kind, "put: quantize (default; also used by dequantize), or embeddings")
-      ->check(CLI::IsMember({"quantize", "embeddings"}));
-  Text("--type", &o_->spec.type,
-       "Type of y, and of --zero_point (default: the type that FILE was made for, else uint8)");
-  Text("--preset", &o_->embeddings.preset,
-       absl::StrCat("With --for=embeddings: vector database whose format to use: ",
-                    absl::StrJoin(PresetNames(), " ")));
-  command_
-      ->add_option(
-          "--dimensions", o_->embeddings.dimensions,
-          "With --for=embeddings: how many values are used, from the beginning; 0 (default): all")
-      ->check(Integer(0, INT64_MAX));
-  command_->add_flag("--normalize", o_->embeddings.normalize,
-                     "With --for=embeddings: divide each embedding by its length first");
-  Text("-o,--output", &o_->output, "get: file to write the set to, as the server stores it");
-  command_->add_flag("--force", o_->force, "get: overwrite an existing file");
-  return *this;
-}
-
-Flags& Flags::Named() {
-  Text("--parameters", &o_->stored.reference,
-       "With --address: stored parameters (quantctl parameters), in place of the same flags; each "
-       "tensor is sent in one message");
-  return *this;
 }
 
 Flags& Flags::Bins() {

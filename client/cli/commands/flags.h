@@ -29,8 +29,6 @@ class Flags {
   Flags& Column();
   Flags& Inputs(const char* what);
   Flags& Calibrate();
-  Flags& Named();
-  Flags& Stored();
   Flags& Convert();
   Flags& Bins();
   Flags& Engine();

@@ -41,7 +41,6 @@ void AddCommands(CLI::App* app, Options* o) {
       .All()
       .Given()
       .Rounding()
-      .Named()
       .Engine()
       .Printing();
   add("dequantize",
@@ -86,21 +85,7 @@ void AddCommands(CLI::App* app, Options* o) {
           "A .npy, a .fvecs (each embedding with its length before it), or a .jsonl (one per line)")
       .Output()
       .Embeddings()
-      .Named()
       .Engine()
-      .Printing();
-  add("parameters",
-      "Store scales or ranges on a server that runs with --parameters_dir, for requests that name "
-      "them.\n\n"
-      "  quantctl parameters put NAME ranges.safetensors    the output of calibrate\n"
-      "  quantctl parameters put NAME --scale=0.1,0.2 --zero_point=3,4 --type=int8 --axis=1\n"
-      "  quantctl parameters put NAME ranges.safetensors --for=embeddings --preset=PRESET\n"
-      "  quantctl parameters get NAME@sha256:HEX -o FILE    its sha256sum is HEX\n"
-      "  quantctl parameters list [PREFIX]")
-      .Stored()
-      .Given()
-      .Granularity()
-      .Address("The server; default: the first of QUANTD_LISTEN, else 127.0.0.1:50051")
       .Printing();
   Flags inspect =
       add("inspect",
@@ -172,10 +157,6 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
                                 " is not a command; embeddings quantize is"),
                    "embeddings");
     }
-    words.erase(words.begin() + 1);
-  }
-  if (words[0] == "parameters" && words.size() > 1 && !absl::StartsWith(words[1], "-")) {
-    line.options.stored.action = words[1];
     words.erase(words.begin() + 1);
   }
   const std::vector<std::string> commands = NamesOf(&app);

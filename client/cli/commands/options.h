@@ -28,14 +28,6 @@ struct CalibrateFlags {
   double percentile = 0;
 };
 
-// The flags of parameters, besides those of the requests.
-struct StoredFlags {
-  std::string action;     // "put", "get", "list", or an unknown action
-  std::string reference;  // of --parameters in other commands
-  std::vector<std::string> words;
-  std::string kind = "quantize";
-};
-
 // The flags of convert, besides those that select tensors.
 struct ConvertFlags {
   std::string to;
@@ -45,7 +37,7 @@ struct ConvertFlags {
 // The flags with the same names.
 struct Options {
   std::string command;  // "quantize", "dequantize", "convert", "calibrate", "embeddings",
-                        // "parameters", "inspect", "info" or "health"
+                        // "inspect", "info" or "health"
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
   std::vector<int64_t> shape;
@@ -54,7 +46,6 @@ struct Options {
   EmbeddingFlags embeddings;
   CalibrateFlags calibrate;
   ConvertFlags convert;
-  StoredFlags stored;
   std::string column = "embedding";
   double timeout = 300;
   int threads = 0, bins = 16;

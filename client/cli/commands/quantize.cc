@@ -166,17 +166,6 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
   return report;
 }
 
-absl::StatusOr<QuantizationSpec> SpecOf(const Options& options) {
-  const SpecFlags& flags = options.spec;
-  if (options.stored.reference.empty()) return QuantizationSpec::Of(flags);
-  SpecFlags others = flags;
-  others.report_error = SpecFlags().report_error;
-  QUANTD_ASSIGN_OR_RETURN(const StoredSet stored, StoredSetOf(options, others != SpecFlags()));
-  QUANTD_ASSIGN_OR_RETURN(QuantizeParameters given, stored.ForQuantize());
-  given.report_error = flags.report_error;
-  return QuantizationSpec::Of(given, stored.set);
-}
-
 // Checks that the output can be read again: the description of a .npy names files, and readers have
 // limits.
 absl::Status CheckReadable(const Options& options, const Output& output) {
@@ -199,7 +188,7 @@ absl::Status RefuseQuantized(const TensorFile& file) {
 
 absl::Status RunQuantize(const Options& options) {
   QUANTD_RETURN_IF_ERROR(FormatOfPath(options.output).status());
-  QUANTD_ASSIGN_OR_RETURN(const QuantizationSpec spec, SpecOf(options));
+  QUANTD_ASSIGN_OR_RETURN(const QuantizationSpec spec, QuantizationSpec::Of(options.spec));
   QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(options.input));
   QUANTD_RETURN_IF_ERROR(RefuseQuantized(file));
   Output output(options.output);

@@ -21,20 +21,8 @@ client::ClientOptions ClientOptionsOf(const Options& options, absl::Duration tim
 
 absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options) {
   if (options.address.empty()) return MakeLocalEngine(options.threads, options.simd);
-  return MakeRemoteEngine(options.address, ClientOptionsOf(options, absl::Seconds(options.timeout)),
-                          options.stored.reference);
-}
-
-absl::StatusOr<StoredSet> StoredSetOf(const Options& options, bool others) {
-  if (options.address.empty()) {
-    return absl::InvalidArgumentError("--parameters is for a server: it needs --address");
-  }
-  if (others) {
-    return absl::InvalidArgumentError(
-        "--parameters already says how to quantize: remove it, or the other flags that do");
-  }
-  return ReadStoredSet(options.stored.reference, options.address,
-                       ClientOptionsOf(options, absl::Seconds(options.timeout)));
+  return MakeRemoteEngine(options.address,
+                          ClientOptionsOf(options, absl::Seconds(options.timeout)));
 }
 
 absl::StatusOr<Choice> ChoiceOf(const Options& options) {

@@ -57,12 +57,9 @@ class Engine {
 // scales that belong to elements far apart.
 absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::string& simd);
 
-// Sends each tensor as a whole to a server. Returns UNAVAILABLE if nobody answers. `parameters`: a
-// stored set that Quantize and QuantizeEmbeddings name, instead of sending their arguments other
-// than x and report_error.
+// Sends each tensor as a whole to a server. Returns UNAVAILABLE if nobody answers.
 absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& address,
-                                                         const client::ClientOptions& options,
-                                                         const std::string& parameters = "");
+                                                         const client::ClientOptions& options);
 
 }  // namespace quantd::cli
 

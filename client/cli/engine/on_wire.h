@@ -1,4 +1,4 @@
-// The core's enums in the messages of the contract, and back.
+// The core's enums in the messages of the contract.
 #ifndef QUANTD_CLI_ENGINE_ON_WIRE_H_
 #define QUANTD_CLI_ENGINE_ON_WIRE_H_
 
@@ -16,14 +16,10 @@ struct Pair {
   using Core = decltype(kLast);
   using Wire = decltype(kMax);
   static Wire OnWire(Core value) { return static_cast<Wire>(static_cast<int>(value) + kOfFirst); }
-  static Core FromWire(Wire value) {
-    if (kOfFirst != 0 && (value < kOfFirst || value > kMax)) return Core{};
-    return static_cast<Core>(value - kOfFirst);
-  }
 };
 template <auto kLast, auto kMax>
 using Same = Pair<kLast, kMax, 0>;
-// The core has no value for the contract's 0, which means its first one, as do unknown numbers.
+// The core has no value for the contract's 0, which means its first one.
 template <auto kLast, auto kMax>
 using SameOrFirst = Pair<kLast, kMax, 1>;
 
@@ -41,10 +37,6 @@ SameOrFirst<CalibrationMethod::kMse, v1::CalibrationMethod_MAX> PairOf(Calibrati
 template <typename Enum>
 auto OnWire(Enum value) {
   return decltype(PairOf(value))::OnWire(value);
-}
-template <typename Enum, typename Wire>
-Enum FromWire(Wire value) {
-  return decltype(PairOf(Enum{}))::FromWire(value);
 }
 
 }  // namespace quantd::cli

@@ -174,15 +174,6 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
   return spec;
 }
 
-QuantizationSpec QuantizationSpec::Of(const QuantizeParameters& given,
-                                      std::shared_ptr<const void> owner) {
-  QuantizationSpec spec;
-  spec.dynamic_.granularity = given.granularity;
-  spec.given_ = given;
-  spec.scale_ = {given.scale, std::move(owner)};
-  return spec;
-}
-
 absl::StatusOr<QuantizedForm> QuantizationSpec::FormOf(const TensorView& x) const {
   QuantizedForm form;
   if (given_.has_value()) {

@@ -49,8 +49,6 @@ class QuantizationSpec {
  public:
   // INVALID_ARGUMENT names the wrong flag.
   static absl::StatusOr<QuantizationSpec> Of(const SpecFlags& flags);
-  // Uses given scales, whose memory `owner` keeps alive.
-  static QuantizationSpec Of(const QuantizeParameters& given, std::shared_ptr<const void> owner);
 
   bool takes_int32() const { return given_.has_value(); }
   const Granularity& granularity() const { return dynamic_.granularity; }

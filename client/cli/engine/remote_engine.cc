@@ -51,9 +51,8 @@ void SetError(const std::optional<v1::QuantizationError>& from, QuantizationErro
 
 class RemoteEngine : public Engine {
  public:
-  RemoteEngine(const std::string& address, const client::ClientOptions& options,
-               const std::string& parameters)
-      : address_(address), parameters_(parameters), client_(address, options) {}
+  RemoteEngine(const std::string& address, const client::ClientOptions& options)
+      : address_(address), client_(address, options) {}
 
   absl::Status Quantize(const QuantizeParameters& p, absl::Span<uint8_t> y,
                         QuantizationError* error) override {
@@ -63,11 +62,8 @@ class RemoteEngine : public Engine {
                                           .precision = OnWire(p.precision),
                                           .zero_point_order = OnWire(p.zero_point_order),
                                           .report_error = p.report_error};
-    const client::QuantizeOptions named{.report_error = p.report_error, .parameters = parameters_};
     const auto result =
-        parameters_.empty()
-            ? client_.Quantize(ToTensor(p.x), ToTensor(p.scale), ToTensor(p.zero_point), options)
-            : client_.Quantize(ToTensor(p.x), client::Tensor(), std::nullopt, named);
+        client_.Quantize(ToTensor(p.x), ToTensor(p.scale), ToTensor(p.zero_point), options);
     if (!result.ok()) return ServerError(result.status(), address_);
     SetError(result->error, error);
     return CopyTo(result->y, y);
@@ -117,9 +113,7 @@ class RemoteEngine : public Engine {
                                            .signed_bits = OnWire(p.signed_bits),
                                            .non_finite = OnWire(p.non_finite),
                                            .report_error = p.report_error};
-    const client::EmbeddingOptions named{.report_error = p.report_error, .parameters = parameters_};
-    const auto result =
-        client_.QuantizeEmbeddings(ToTensor(p.x), parameters_.empty() ? options : named);
+    const auto result = client_.QuantizeEmbeddings(ToTensor(p.x), options);
     if (!result.ok()) return ServerError(result.status(), address_);
     SetError(result->error, error);
     return CopyTo(result->y, y);
@@ -132,15 +126,13 @@ class RemoteEngine : public Engine {
 
  private:
   const std::string address_;
-  const std::string parameters_;
   client::Client client_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& address,
-                                                         const client::ClientOptions& options,
-                                                         const std::string& parameters) {
+                                                         const client::ClientOptions& options) {
   const absl::Duration patience = std::min(options.timeout, absl::Seconds(5));
   client::ClientOptions patient = options;
   patient.timeout = patience;
@@ -153,7 +145,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& addr
         address);
   }
   if (!reached.ok()) return ServerError(reached, address);
-  return std::make_unique<RemoteEngine>(address, options, parameters);
+  return std::make_unique<RemoteEngine>(address, options);
 }
 
 }  // namespace quantd::cli

@@ -42,11 +42,9 @@ bool SaysNothing(const Granularity& granularity) {
          granularity.block_shape.empty();
 }
 
-// The output type for INT32: scale's type, or FLOAT if y can't have that. Unset if the server has
-// the scale.
+// The output type for INT32: scale's type, or FLOAT if y can't have that.
 v1::DataType TypeAfterInt32(v1::DataType scale) {
   switch (scale) {
-    case v1::DATA_TYPE_UNSPECIFIED:
     case v1::DATA_TYPE_FLOAT16:
     case v1::DATA_TYPE_BFLOAT16:
       return scale;
@@ -123,10 +121,6 @@ absl::StatusOr<Tensor> Client::Dequantize(const Quantized& quantized,
                                           const DequantizeOptions& options) {
   DequantizeOptions remembered = options;
   if (SaysNothing(options.granularity)) remembered.granularity = quantized.granularity;
-  // If it is unset, the set contains the scale and everything that belongs to it.
-  if (quantized.scale.data_type == v1::DATA_TYPE_UNSPECIFIED && options.parameters.empty()) {
-    remembered.parameters = quantized.parameters;
-  }
   if (!options.tensor_scale.has_value()) remembered.tensor_scale = quantized.tensor_scale;
   if (options.output_type == v1::DATA_TYPE_UNSPECIFIED) {
     remembered.output_type = quantized.original_type == v1::DATA_TYPE_INT32

@@ -63,7 +63,7 @@ Connection::Connection(const std::string& address, const ClientOptions& options)
   channel_ = grpc::CreateCustomChannel(
       target.value_or(address), status_.ok() ? credentials->credentials : nullptr, arguments);
   tls_ = status_.ok() && credentials->tls;
-  stubs_ = {v1::QuantizationService::NewStub(channel_), v1::ParametersService::NewStub(channel_)};
+  stub_ = v1::QuantizationService::NewStub(channel_);
 }
 
 Connection::~Connection() {

@@ -10,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <tuple>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,7 +17,6 @@
 #include "cancellation.h"
 #include "quantd/client/options.h"
 #include "quantd/client/status.h"
-#include "quantd/v1/parameters.grpc.pb.h"
 #include "quantd/v1/quantization.grpc.pb.h"
 #include "token.h"
 
@@ -36,7 +34,8 @@ struct ServerLimits {
 // Thread-safe.
 class Connection {
  public:
-  template <typename Stub, typename Request, typename Response>
+  using Stub = v1::QuantizationService::Stub;
+  template <typename Request, typename Response>
   using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, Response*);
 
   Connection(const std::string& address, const ClientOptions& options);
@@ -45,24 +44,23 @@ class Connection {
 
   const ClientOptions& options() const { return options_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
-  v1::QuantizationService::Stub& stub() { return *std::get<0>(stubs_); }
+  Stub& stub() { return *stub_; }
   // The error of the address or the files; all calls fail with it.
   const absl::Status& status() const { return status_; }
 
   // One call, repeated while the server asks for it. `cancellation` may be null. `deadline`: for
   // all attempts together; unset: each has the client's timeout.
-  template <typename Stub, typename Request, typename Response>
-  absl::StatusOr<Response> Call(Method<Stub, Request, Response> method, const Request& request,
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(Method<Request, Response> method, const Request& request,
                                 Cancellation* cancellation = nullptr,
                                 std::optional<absl::Time> deadline = std::nullopt) {
     if (!status_.ok()) return status_;
-    Stub& stub = *std::get<std::unique_ptr<Stub>>(stubs_);
     for (int attempt = 1;; ++attempt) {
       grpc::ClientContext context;
       Prepare(context, deadline);
       if (cancellation != nullptr) cancellation->Add(&context);
       Response response;
-      absl::Status status = Explain((stub.*method)(&context, request, &response));
+      absl::Status status = Explain((*stub_.*method)(&context, request, &response));
       if (cancellation != nullptr) cancellation->Remove(&context);
       if (status.ok()) return response;
       const std::optional<absl::Duration> wait = WaitAfter(status, attempt, deadline);
@@ -105,9 +103,7 @@ class Connection {
   std::unique_ptr<TokenFile> token_;  // may be null
   absl::Status status_;
   std::shared_ptr<grpc::Channel> channel_;
-  std::tuple<std::unique_ptr<v1::QuantizationService::Stub>,
-             std::unique_ptr<v1::ParametersService::Stub>>
-      stubs_;
+  std::unique_ptr<Stub> stub_;
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;

@@ -46,9 +46,7 @@ v1::QuantizeRequest RequestOf(const QuantizeOptions& options) {
   v1::QuantizeRequest request;
   request.set_output_type(options.output_type);
   SetGranularity(options.granularity, &request);
-  // Unset means true; a stored set may contain another value.
-  if (!options.saturate || options.parameters.empty()) request.set_saturate(options.saturate);
-  request.set_parameters(options.parameters);
+  request.set_saturate(options.saturate);
   request.set_precision(options.precision);
   request.set_zero_point_order(options.zero_point_order);
   request.set_report_error(options.report_error);
@@ -62,7 +60,6 @@ v1::DequantizeRequest RequestOf(const DequantizeOptions& options) {
   if (options.tensor_scale.has_value()) {
     SetTensor(*options.tensor_scale, request.mutable_tensor_scale());
   }
-  request.set_parameters(options.parameters);
   return request;
 }
 
@@ -80,7 +77,6 @@ v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeOptions& options) {
 
 v1::QuantizeEmbeddingsRequest RequestOf(const EmbeddingOptions& options) {
   v1::QuantizeEmbeddingsRequest request;
-  request.set_parameters(options.parameters);
   request.set_recipe(options.recipe);
   if (options.ranges.has_value()) SetTensor(*options.ranges, request.mutable_ranges());
   request.set_output_type(options.output_type);
@@ -98,7 +94,6 @@ Quantized TakeResult(v1::QuantizeResponse&& response) {
   Quantized result;
   result.y = TakeTensor(std::move(*response.mutable_y()));
   if (response.has_quantization_error()) result.error = response.quantization_error();
-  result.parameters = std::move(*response.mutable_parameters());
   return result;
 }
 

@@ -71,12 +71,6 @@ bool AllInMemory(const Arguments& a) {
 }
 bool AllInMemory(const DynamicQuantizeArguments&) { return true; }
 
-// Blocks and types in a stored set decide where a tensor may be cut, and are not known here.
-template <typename Arguments>
-bool NamesParameters(const Arguments& a) {
-  return !a.options.parameters.empty();
-}
-bool NamesParameters(const DynamicQuantizeArguments&) { return false; }
 bool AllInMemory(const QuantizeEmbeddingsArguments& a) {
   return !a.options.ranges.has_value() || InMemory(*a.options.ranges);
 }
@@ -85,17 +79,14 @@ bool AllInMemory(const QuantizeEmbeddingsArguments& a) {
 template <typename Arguments>
 bool CanBeSplit(const Connection& connection, const Arguments& arguments) {
   return connection.options().split && InMemory(arguments.x) && !arguments.x.data.empty() &&
-         !arguments.options.output.has_value() && AllInMemory(arguments) &&
-         !NamesParameters(arguments);
+         !arguments.options.output.has_value() && AllInMemory(arguments);
 }
 
 template <typename Arguments>
 typename Arguments::Request WithScale(const Arguments& a) {
   typename Arguments::Request request = RequestOf(a.options);
   SetTensor(a.x, request.mutable_x());
-  if (a.options.parameters.empty() || a.scale.data_type != v1::DATA_TYPE_UNSPECIFIED) {
-    SetTensor(a.scale, request.mutable_scale());
-  }
+  SetTensor(a.scale, request.mutable_scale());
   if (a.zero_point.has_value()) SetTensor(*a.zero_point, request.mutable_zero_point());
   if (a.options.output.has_value()) SetPlace(*a.options.output, request.mutable_output());
   return request;
@@ -143,7 +134,6 @@ QuantizedEmbeddings ResultOf(const QuantizeEmbeddingsArguments&,
   QuantizedEmbeddings result;
   result.y = TakeTensor(std::move(*response.mutable_y()));
   if (response.has_quantization_error()) result.error = response.quantization_error();
-  result.parameters = std::move(*response.mutable_parameters());
   return result;
 }
 

@@ -9,7 +9,7 @@
 // embeddings in the formats of vector databases, Calibrate finds scales from sample data, Stream carries many operations in one
 // call, and GetServerInfo describes the server.
 //
-// Every error is a gRPC status. Its message names the field and both numbers; grpc-status-details-bin carries a
+// Every error is a gRPC status. Its message names the field, what it has and what it must have; grpc-status-details-bin carries a
 // google.rpc.BadRequest with the path of the field and a google.rpc.ErrorInfo with the domain "quantd".
 //
 // A field has the same number in every request that has it; numbers that only other requests use are reserved.
@@ -54,7 +54,7 @@ type QuantizationServiceClient interface {
 	// fails alone, with an ItemError, and the stream continues. Stream is also the way to send a large tensor in pieces: items of
 	// about 1 MiB, cut between blocks (or anywhere, if one known scale applies to the whole tensor), with four items in flight.
 	// The y of each response belongs where its piece was. The server reads, computes and answers such items concurrently, which
-	// it cannot do with one message. quantd's Python client does this automatically.
+	// it cannot do with one message. quantd's C++ and Python clients cut large tensors by themselves, and send the pieces as calls.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (QuantizationService_StreamClient, error)
 	// Takes many tensors, or chunks of tensors, of one quantity, and returns its scale, zero point and range. The response and
 	// its state are a function of all values together: neither their order nor the places where they were cut change a bit.
@@ -197,7 +197,7 @@ type QuantizationServiceServer interface {
 	// fails alone, with an ItemError, and the stream continues. Stream is also the way to send a large tensor in pieces: items of
 	// about 1 MiB, cut between blocks (or anywhere, if one known scale applies to the whole tensor), with four items in flight.
 	// The y of each response belongs where its piece was. The server reads, computes and answers such items concurrently, which
-	// it cannot do with one message. quantd's Python client does this automatically.
+	// it cannot do with one message. quantd's C++ and Python clients cut large tensors by themselves, and send the pieces as calls.
 	Stream(QuantizationService_StreamServer) error
 	// Takes many tensors, or chunks of tensors, of one quantity, and returns its scale, zero point and range. The response and
 	// its state are a function of all values together: neither their order nor the places where they were cut change a bit.

@@ -67,18 +67,6 @@ def large():
     yield from _real("--max_message_bytes=134217728")
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    """The folder in which `real` stores its sets."""
-    return tmp_path_factory.mktemp("parameters")
-
-
-@pytest.fixture(scope="session")
-def real(folder):
-    """A client of a real server that stores sets of parameters, with messages of up to 1 MiB."""
-    yield from _real("--max_message_bytes=1048576", f"--parameters_dir={folder}")
-
-
 @pytest.fixture(params=["local", "server"])
 def engine(request):
     """A server, and quantd.local()."""

@@ -13,8 +13,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 
-from quantd import QuantdError, messages
-from quantd.local_parameters import LocalSets
+from quantd import messages
 from quantd.types import DataType, from_message, integer_range, to_message
 
 sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "conformance"))
@@ -167,37 +166,6 @@ def calibrate(requests, context):
         **{name: to_message(messages.Tensor, np.asarray(value)) for name, value in tensors.items()}, elements=elements)
 
 
-class Sets(LocalSets):
-    """ParametersService, and requests that name a set."""
-
-    def handlers(self):
-        def handler(name):
-            def call(request, context):
-                try:
-                    return getattr(self, f"_{name}_parameters")(request)
-                except QuantdError as error:
-                    context.abort(error.code, error.message)
-
-            wanted = getattr(messages, f"{name.capitalize()}ParametersRequest")
-            return grpc.unary_unary_rpc_method_handler(call, wanted.FromString, lambda answer: answer.SerializeToString())
-
-        return grpc.method_handlers_generic_handler(
-            messages.PARAMETERS_SERVICE, {f"{name.capitalize()}Parameters": handler(name) for name in ("put", "get", "list")})
-
-    def complete(self, request):
-        """The request, completed with the fields of its set, and the set's reference."""
-        if not getattr(request, "parameters", ""):
-            return request, ""
-        found = self._find(request.parameters, "parameters")
-        stored, whole = getattr(found.message(), found.kind), type(request)()
-        if isinstance(request, messages.DequantizeRequest):
-            for field in ("output_type", "saturate", "precision", "zero_point_order"):
-                stored.ClearField(field)
-        whole.MergeFromString(stored.SerializeToString())
-        whole.MergeFrom(request)
-        return whole, found.reference
-
-
 _OPERATIONS = {
     "quantize": quantize,
     "dequantize": dequantize,
@@ -220,33 +188,23 @@ def _abort(context, error):
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
 
-def _unary(operation, sets):
+def _unary(operation):
     def call(request, context):
         try:
-            request, reference = sets.complete(request)
-            answer = _in_its_place(request, operation(request))
-            if reference:
-                answer.parameters = reference
-            return answer
-        except QuantdError as error:
-            context.abort(error.code, error.message)
+            return _in_its_place(request, operation(request))
         except oracle.Invalid as error:
             _abort(context, error)
 
     return call
 
 
-def _stream(requests, context, sets):
+def _stream(requests, context):
     for item in requests:
         kind = item.WhichOneof("request")
         answer = messages.StreamResponse(id=item.id)
         try:
-            request, reference = sets.complete(getattr(item, kind))
+            request = getattr(item, kind)
             getattr(answer, kind).CopyFrom(_in_its_place(request, _OPERATIONS[kind](request)))
-            if reference:
-                getattr(answer, kind).parameters = reference
-        except QuantdError as error:
-            answer.error.code, answer.error.message = error.code.value[0], error.message
         except oracle.Invalid as error:
             answer.error.code, answer.error.message = 3, str(error)
             answer.error.field_violations.add(field=error.field, description=str(error))
@@ -261,22 +219,22 @@ def _info(request, context):
 
 def start(port: int = 0) -> "tuple[grpc.Server, str]":
     """Starts a server on loopback; the caller stops it."""
-    m, sets = messages, Sets()
+    m = messages
 
     def handler(function, request, response):
         return grpc.unary_unary_rpc_method_handler(function, request.FromString, response.SerializeToString)
 
     methods = {
-        "Quantize": handler(_unary(quantize, sets), m.QuantizeRequest, m.QuantizeResponse),
-        "Dequantize": handler(_unary(dequantize, sets), m.DequantizeRequest, m.DequantizeResponse),
-        "DynamicQuantize": handler(_unary(dynamic_quantize, sets), m.DynamicQuantizeRequest, m.DynamicQuantizeResponse),
+        "Quantize": handler(_unary(quantize), m.QuantizeRequest, m.QuantizeResponse),
+        "Dequantize": handler(_unary(dequantize), m.DequantizeRequest, m.DequantizeResponse),
+        "DynamicQuantize": handler(_unary(dynamic_quantize), m.DynamicQuantizeRequest, m.DynamicQuantizeResponse),
         "QuantizeEmbeddings": handler(
-            _unary(quantize_embeddings, sets), m.QuantizeEmbeddingsRequest, m.QuantizeEmbeddingsResponse),
+            _unary(quantize_embeddings), m.QuantizeEmbeddingsRequest, m.QuantizeEmbeddingsResponse),
         "GetServerInfo": handler(_info, m.GetServerInfoRequest, m.GetServerInfoResponse),
         "Calibrate": grpc.stream_unary_rpc_method_handler(
             calibrate, m.CalibrateRequest.FromString, m.CalibrateResponse.SerializeToString),
         "Stream": grpc.stream_stream_rpc_method_handler(
-            lambda items, context: _stream(items, context, sets), m.StreamRequest.FromString, m.StreamResponse.SerializeToString),
+            _stream, m.StreamRequest.FromString, m.StreamResponse.SerializeToString),
     }
 
     def health(request, context):
@@ -289,7 +247,6 @@ def start(port: int = 0) -> "tuple[grpc.Server, str]":
         options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)])
     server.add_generic_rpc_handlers((
         grpc.method_handlers_generic_handler(m.SERVICE, methods),
-        sets.handlers(),
         grpc.method_handlers_generic_handler(
             "grpc.health.v1.Health", {"Check": handler(health, m.HealthCheckRequest, m.HealthCheckResponse)}),
     ))

@@ -39,11 +39,7 @@ class RawServer:
         for name, function in answers.items():
             make = _HANDLERS.get(name, grpc.unary_unary_rpc_method_handler)
             handlers[name] = make(counted(name, function))
-        stores = {name: handlers.pop(name) for name in list(handlers) if name.endswith("Parameters")}
-        self._server.add_generic_rpc_handlers((
-            grpc.method_handlers_generic_handler(messages.SERVICE, handlers),
-            grpc.method_handlers_generic_handler(messages.PARAMETERS_SERVICE, stores),
-        ))
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(messages.SERVICE, handlers),))
         where = f"{host}:{port}"
         port = self._server.add_secure_port(where, credentials) if credentials else self._server.add_insecure_port(where)
         self.port, self.address = port, f"{host}:{port}"

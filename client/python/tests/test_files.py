@@ -95,7 +95,7 @@ def test_original_types_are_kept(tmp_path):
 def test_what_cannot_be_written(tmp_path):
     path = tmp_path / "a"
     for tensors, match in (
-        ({"w": quantized(scale=None)}, "no scale"), ({"w": quantized(), "w_scale": np.ones(1)}, "two tensors .* 'w_scale'"),
+        ({"w": quantized(), "w_scale": np.ones(1)}, "two tensors .* 'w_scale'"),
         ({"w": np.ones(3, ml_dtypes.int4)}, "int4"), ({"w": 3.0}, "must be an array"), ({1: np.ones(1)}, "name"),
         ({"__metadata__": np.ones(1)}, "name"), ({"w": np.array(["a"])}, "no dtype"), ({"\ud800": np.ones(1)}, "name"),
         ({"n" * 50_000_000: np.ones(1)}, "50000000 are the most"),

@@ -102,8 +102,6 @@ def test_results_say_what_they_are_in_a_line(client):
     assert repr(result) == f"<DynamicQuantized int8 [6, 32], scale float32 [6], axis 0, SQNR {result.error.sqnr_db:.2f} dB>"
     assert repr(result.dequantize()) == "<Dequantized float32 [6, 32]>"
     assert repr(client.calibrate(X, axis=1)) == "<Calibrated mse, uint8, scale float32 [32], axis 1, 192 elements>"
-    stored = client.put_parameters("a", scale=0.1, output_type="int8")
-    assert repr(stored) == f"<ParameterSet a@sha256:{stored.reference[9:17]}… of quantize: scale, output_type>"
     assert repr(client) == f"<Client of {client.address}>"
 
 

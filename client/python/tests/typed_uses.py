@@ -2,7 +2,7 @@
 
 import asyncio
 from concurrent.futures import Future
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ def results(client: quantd.Client) -> None:
     quantized, found = client.quantize(x, 0.1), client.dynamic_quantize(x, output_type="int8", axis=0)
     assert_type(quantized, quantd.Quantized[quantd.Dequantized])
     assert_type(quantized.y, Array)
-    assert_type(quantized.scale, Optional[Array])
+    assert_type(quantized.scale, Array)
     assert_type(found.scale, Array)
     assert_type(found.error, Optional[quantd.QuantizationError])
     assert_type(found.dequantize(), quantd.Dequantized)
@@ -39,9 +39,6 @@ def results(client: quantd.Client) -> None:
     assert_type(client.dequantize(found), quantd.Dequantized)
     assert_type(client.quantize_embeddings(x, preset="pgvector"), quantd.QuantizedEmbeddings)
     assert_type(client.calibrate([x, x], axis=1).range, Array)
-    assert_type(client.put_parameters("a", scale=0.1), quantd.ParameterSet)
-    assert_type(client.get_parameters("a"), quantd.ParameterSet)
-    assert_type(client.list_parameters(), List[str])
     assert_type(client.info(), quantd.ServerInfo)
     assert_type(client.health(), str)
     assert_type(client.address, str)
@@ -90,7 +87,6 @@ async def later(client: quantd.AsyncClient) -> None:
     assert_type(found.scale, Array)
     assert_type(await found.dequantize(), quantd.Dequantized)
     assert_type(await client.calibrate(x), quantd.Calibrated)
-    assert_type(await client.list_parameters(), List[str])
     assert_type(await client.health(), str)
     client.dynamic_quantize(x).y  # wrong
     await client.dynamic_quantize(x, axix=1)  # wrong

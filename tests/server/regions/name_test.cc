@@ -48,11 +48,10 @@ TEST(NameTest, LinksAreNotFollowed) {
   EXPECT_EQ(symlink("nowhere", (folder / "dangling").c_str()), 0);
   EXPECT_EQ(symlink("/proc/self/fd/0", (folder / "magic").c_str()), 0);
   for (const char* name : {"out", "in", "dangling", "magic"}) {
-    EXPECT_FALSE(OpenBeneath(folder.descriptor(), name, O_RDONLY, Links::kRefused).is_open())
-        << name;
+    EXPECT_FALSE(OpenBeneath(folder.descriptor(), name, O_RDONLY).is_open()) << name;
     EXPECT_EQ(errno, ELOOP) << name;
   }
-  const UniqueFd file = OpenBeneath(folder.descriptor(), "file", O_RDWR, Links::kRefused);
+  const UniqueFd file = OpenBeneath(folder.descriptor(), "file", O_RDWR);
   EXPECT_GE(file.get(), 0);
   EXPECT_EQ(fcntl(file.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 }
@@ -60,18 +59,18 @@ TEST(NameTest, LinksAreNotFollowed) {
 TEST(NameTest, PipesAndSocketsDoNotKeepAnybodyWaiting) {
   const Folder folder;
   EXPECT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
-  const UniqueFd pipe = OpenBeneath(folder.descriptor(), "pipe", O_RDONLY, Links::kRefused);
+  const UniqueFd pipe = OpenBeneath(folder.descriptor(), "pipe", O_RDONLY);
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
   std::strncpy(address.sun_path, (folder / "socket").c_str(), sizeof(address.sun_path) - 1);
   const UniqueFd socket_file(socket(AF_UNIX, SOCK_STREAM, 0));
   ASSERT_EQ(bind(socket_file.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  EXPECT_FALSE(OpenBeneath(folder.descriptor(), "socket", O_RDONLY, Links::kRefused).is_open());
+  EXPECT_FALSE(OpenBeneath(folder.descriptor(), "socket", O_RDONLY).is_open());
   EXPECT_EQ(errno, ENXIO);
 }
 
 TEST(NameTest, WhatIsNotThere) {
   const Folder folder;
-  EXPECT_FALSE(OpenBeneath(folder.descriptor(), "nothing", O_RDWR, Links::kRefused).is_open());
+  EXPECT_FALSE(OpenBeneath(folder.descriptor(), "nothing", O_RDWR).is_open());
   EXPECT_EQ(errno, ENOENT);
 }
 

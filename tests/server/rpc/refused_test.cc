@@ -43,7 +43,7 @@ TEST_F(Refused, AnItemLeavesNothing) {
   v1::StreamRequest good, refused;
   *good.mutable_quantize() = Quantize(Floats({1'000}));
   *refused.mutable_quantize() = Quantize(Floats({25'000}));
-  refused.mutable_quantize()->set_parameters("unknown");
+  refused.mutable_quantize()->clear_scale();
   int streams = 0;
   const auto hold = [&] {
     for (int i = 0; i < kStreams; ++i, ++streams) {

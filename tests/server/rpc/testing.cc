@@ -63,7 +63,6 @@ TestServer::TestServer(const std::vector<std::string>& flags) {
                                         "--stall_timeout=60",
                                         "--drain_seconds=60",
                                         "--shared_memory_dir=",
-                                        "--parameters_dir=",
                                         "--auth_token_file="};
   for (const std::string& flag : flags) arguments.push_back(flag.c_str());
   const auto line = server::ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());

@@ -89,9 +89,6 @@ std::string Expected(const ResponseLayout& layout, const QuantizationError& erro
       report.set_non_finite_elements(error.non_finite_elements);
     }
   }
-  if constexpr (!std::is_same_v<Response, v1::DynamicQuantizeResponse>) {
-    response.set_parameters(layout.parameters);
-  }
   return response.SerializeAsString();
 }
 std::string Expected(const ResponseLayout& layout, const QuantizationError& error) {
@@ -231,8 +228,6 @@ TEST(ResponseTest, RandomLayoutsAreWhatProtobufWouldWrite) {
       if (!OneIn(random, 4)) layout.y_scale = tensor(10);
       if (OneIn(random, 2)) layout.y_zero_point = tensor(10);
       if (OneIn(random, 2)) layout.y_tensor_scale = Layout(DataType::kFloat, {});
-    } else if (OneIn(random, 3)) {
-      layout.parameters = std::string(1 + Below(random, 200), 'p');
     }
     QuantizationError error;
     if (layout.method != Method::kDequantize && OneIn(random, 2)) {

@@ -218,7 +218,6 @@ std::string RandomQuantizeEmbeddings(Random& random) {
     request.set_report_error(true);
   }
   request.set_non_finite(static_cast<v1::NonFinite>(Below(random, 3)));
-  if (OneIn(random, 50)) request.set_parameters("stored");
   return request.SerializeAsString();
 }
 

@@ -15,7 +15,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "many_messages.h"
-#include "quantd/v1/parameters.pb.h"
 #include "server/wire/decode.h"
 #include "server/wire/writer.h"
 #include "wire_testing.h"
@@ -214,13 +213,11 @@ TEST(RestTest, LooksAtSoManyFields) {
   for (int i = 0; i < 100; ++i) values += std::string("\x0a\x04") + "????";
   AppendBytesField(4, values, x);
   AppendBytesField(1, x, text);
-  AppendBytesField(16, "set", text);
   EXPECT_EQ(RestOf(Method::kQuantize, View(text)).packed_floats, 400U);
   const Rest few = RestOf(Method::kQuantize, View(text), 50);
   EXPECT_TRUE(few.whole);
   EXPECT_EQ(few.packed_floats, 200U);
   EXPECT_EQ(few.bytes, text.size());
-  EXPECT_EQ(few.parameters, "set");
 }
 
 // The parser counts the messages around a group, so where the same group lies decides whether it is
@@ -256,118 +253,6 @@ TEST(SplitRequestTest, TheLastBytesCount) {
   more.mutable_x()->set_raw_data("");
   const std::string last = text + more.SerializeAsString();
   EXPECT_EQ(ToString(SplitRequest(Method::kQuantize, View(last)).raw[0][0]), "");
-}
-
-// ---- PutParametersRequest, and the set in it ----
-
-// A request to store a set: the name, and a set of random bytes or one that makes sense.
-std::string RandomPut(Random& random) {
-  std::string message;
-  do {
-    if (OneIn(random, 2)) {
-      message += RandomMessage(*v1::PutParametersRequest::descriptor(), random);
-      continue;
-    }
-    const bool quantize = OneIn(random, 2);
-    const Method method = quantize ? Method::kQuantize : Method::kQuantizeEmbeddings;
-    std::string set, put;
-    AppendBytesField(quantize ? 1 : 2, RandomRequest(method, random), set);
-    AppendBytesField(1, "name", put);
-    AppendBytesField(2, set, put);
-    message += put;
-  } while (OneIn(random, 8));
-  if (OneIn(random, 3)) message = Mutate(std::move(message), random);
-  return message;
-}
-
-void PutBack(const Split& split, v1::ParameterSet& set) {
-  if (set.has_quantize()) {
-    PutBack(split.of(Method::kQuantize), *set.mutable_quantize());
-  }
-  if (set.has_quantize_embeddings()) {
-    PutBack(split.of(Method::kQuantizeEmbeddings), *set.mutable_quantize_embeddings());
-  }
-}
-
-TEST(SplitPutTest, PutTogetherItIsTheSameMessage) {
-  const google::protobuf::LogSilencer silencer;
-  const uint64_t seed = TestSeed(20261123);
-  int accepted = 0, rejected = 0;
-  for (int i = 0; i < 20'000; ++i) {
-    SCOPED_TRACE("QUANTD_TEST_SEED=" + std::to_string(seed + i));
-    Random random(seed + i);
-    const std::string text = RandomPut(random);
-    const std::vector<uint8_t> bytes = ToBytes(text);
-    v1::PutParametersRequest whole, parsed;
-    const bool good = whole.ParseFromString(text);
-    const Split split = SplitRequest(Method::kPutParameters, bytes);
-    for (const RawData& raw : split.raw) ExpectInside(bytes, raw);
-    ASSERT_EQ(split.ok && parsed.ParseFromString(split.skeleton), good);
-    ASSERT_LE(split.skeleton.size(), RestOf(Method::kPutParameters, bytes).bytes);
-    ++(good ? accepted : rejected);
-    if (!good) continue;
-    PutBack(split, *parsed.mutable_parameters());
-    whole.mutable_parameters();
-    ASSERT_EQ(WithoutUnknownFields(parsed), WithoutUnknownFields(whole));
-    // The same set alone.
-    const std::string set_text = whole.parameters().SerializeAsString();
-    const std::vector<uint8_t> set_bytes = ToBytes(set_text);
-    const Split of_set = SplitSet(set_bytes);
-    v1::ParameterSet set;
-    ASSERT_TRUE(of_set.ok && set.ParseFromString(of_set.skeleton));
-    PutBack(of_set, set);
-    ASSERT_EQ(set.SerializeAsString(), set_text);
-  }
-  EXPECT_GT(accepted, 2'000);
-  EXPECT_GT(rejected, 2'000);
-}
-
-TEST(SplitPutTest, WhatIsNoTensorsBytesIsToldBefore) {
-  v1::PutParametersRequest put;
-  put.set_name("name");
-  *put.mutable_parameters()->mutable_quantize() = TwoTensors();
-  std::string text = put.SerializeAsString();
-  EXPECT_EQ(RestOf(Method::kPutParameters, View(text)).bytes, text.size() - 5004);
-  EXPECT_EQ(DecodeMemoryBytes(RestOf(Method::kPutParameters, View(text))),
-            kDecodeFactor * RestOf(Method::kPutParameters, View(text)).bytes);
-  EXPECT_LT(SplitRequest(Method::kPutParameters, View(text)).skeleton.size(), 60u);
-  *put.mutable_parameters()->mutable_quantize_embeddings()->mutable_ranges() =
-      MakeTensor(v1::DATA_TYPE_FLOAT, {10}, std::string(40, 'r'));
-  text = put.SerializeAsString();
-  EXPECT_EQ(RestOf(Method::kPutParameters, View(text)).bytes, text.size() - 40);
-  // Unknown fields are left out, in the message and in the set; a name that looks like a set is
-  // still a name.
-  std::string other, set;
-  AppendBytesField(3, TwoTensors().SerializeAsString(), set);
-  AppendBytesField(2, set, other);
-  EXPECT_LT(RestOf(Method::kPutParameters, View(other)).bytes, 10u);
-  EXPECT_LT(SplitRequest(Method::kPutParameters, View(other)).skeleton.size(), 10u);
-  other.clear();
-  AppendBytesField(1, put.parameters().SerializeAsString(), other);
-  EXPECT_EQ(RestOf(Method::kPutParameters, View(other)).bytes, other.size());
-  other.clear();
-  AppendBytesField(3, put.parameters().SerializeAsString(), other);
-  EXPECT_EQ(RestOf(Method::kPutParameters, View(other)).bytes, 0u);
-  EXPECT_EQ(SplitRequest(Method::kPutParameters, View(other)).skeleton, "");
-}
-
-TEST(SplitDepthTest, GroupsInAPutToo) {
-  // Groups in the message, in its set, in a request of either kind, in a tensor of that request.
-  const std::vector<std::vector<uint32_t>> places = {{}, {2}, {1, 2}, {2, 2}, {1, 1, 2}, {3, 2, 2}};
-  for (const std::vector<uint32_t>& around : places) {
-    for (size_t depth = 95; depth <= 102; ++depth) {
-      std::string message = std::string(depth, '\x0b') + std::string(depth, '\x0c');
-      for (const uint32_t number : around) {
-        std::string outer;
-        AppendBytesField(number, message, outer);
-        message = outer;
-      }
-      EXPECT_EQ(SplitRequest(Method::kPutParameters, View(message)).ok,
-                depth + around.size() <= 100);
-      EXPECT_EQ(v1::PutParametersRequest().ParseFromString(message), depth + around.size() <= 100);
-      EXPECT_EQ(RestOf(Method::kPutParameters, View(message)).bytes, message.size());
-    }
-  }
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ array([[-127,  -25,   76],
 True
 
 Client is for threads, AsyncClient for asyncio; both have quantize, dequantize, dynamic_quantize,
-quantize_embeddings, calibrate, stream, put_parameters, get_parameters, list_parameters, info and health.
+quantize_embeddings, calibrate, stream, info and health.
 local() gives the same without a server, and quantd.quantize, dequantize, dynamic_quantize, quantize_embeddings and calibrate are
 its methods as functions (package quantd-core). load and save are for files of quantized tensors. Failed calls raise QuantdError.
 """
@@ -37,7 +37,6 @@ from .errors import (
 from .files import TensorFile, load, save
 from .functions import calibrate, dequantize, dynamic_quantize, in_process, quantize, quantize_embeddings
 from .local import Local, local
-from .parameter_set import ParameterSet
 from .results import (
     Dequantized,
     DynamicQuantized,
@@ -70,7 +69,6 @@ __all__ = [
     "FormatError",
     "InvalidArgumentError",
     "Local",
-    "ParameterSet",
     "QuantdError",
     "QuantizationError",
     "Quantized",

@@ -12,15 +12,13 @@ from .aio_stream import AsyncStream, Later
 from .base import Base
 from .calibration import Calibrated
 from .errors import QuantdError, cancelled, from_rpc_error
-from .parameter_set import ParameterSet
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings, ServerInfo
 
 
 class AsyncClient(
     Base[
         Later[Quantized[Later[Dequantized]]], Later[Dequantized], Later[DynamicQuantized[Later[Dequantized]]],
-        Later[QuantizedEmbeddings], Later[Calibrated], Later[ParameterSet], Later[List[str]], Later[ServerInfo], Later[str],
-        AsyncStream,
+        Later[QuantizedEmbeddings], Later[Calibrated], Later[ServerInfo], Later[str], AsyncStream,
     ]
 ):
     """A connection to a quantd server for asyncio.

@@ -129,7 +129,7 @@ class AsyncStream(Items[
                         raise reason from None
                 with contextlib.suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(self._dropped.wait(), wait)
-            return await self._client._drive(calls.settle(self._client, request, data, kind, answer, self._deadline))
+            return calls.settle(self._client, request, kind, answer)
 
 
 class _StreamCall:

@@ -8,7 +8,6 @@ from . import calls, messages
 from .calibrate_call import ACalibrated, Calibrates, Calibration
 from .choices import seconds
 from .operations import ADequantized, ADynamicQuantized, AQuantized, AQuantizedEmbeddings, Operations
-from .parameters import AParameterSet, AReferences, Stores
 from .shared import SharesMemory
 from .transport import Transport, health, server_info
 
@@ -20,11 +19,9 @@ AStream = TypeVar("AStream")
 class Base(
     Operations[AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings],
     Calibrates[ACalibrated],
-    Stores[AParameterSet, AReferences],
     SharesMemory,
     Generic[
-        AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings, ACalibrated, AParameterSet, AReferences, AServerInfo, AText,
-        AStream,
+        AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings, ACalibrated, AServerInfo, AText, AStream,
     ],
 ):
     """A client without the sending: subclasses implement `_drive`, and choose the type of results."""

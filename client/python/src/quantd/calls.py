@@ -8,12 +8,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union
 
-from . import parameters, split
+from . import split
 from .calibrate_call import Calibration
 from .calibration import Calibrated
 from .errors import QuantdError, ResourceExhaustedError, from_item_error, wrong_answer
 from .messages import GetServerInfoRequest
-from .requests import Request, data_of_item
+from .requests import Request
 from .results import Result
 from .retry import Attempts, Deadline
 from .transport import Transport, server_info
@@ -122,17 +122,12 @@ def run(caller: Caller, request: Request, timeout: Optional[float]) -> Steps[Res
             result = yield from _in_pieces(caller, request, again, deadline)
         if result is not None:
             return result
-    data = request.encode()
     try:
-        answer = yield from send(caller, request.operation, data, deadline)
-    except QuantdError as error:
+        answer = yield from send(caller, request.operation, request.encode(), deadline)
+    except ResourceExhaustedError as error:
         failure = error
     else:
         return parsed(request.decode, answer, caller)
-    if parameters.may_help(request, failure):
-        return (yield from give(caller, request, data, deadline))
-    if not isinstance(failure, ResourceExhaustedError):
-        raise failure
     # The limit may have become lower, or is lower than the size from which it is asked for.
     result = yield from _in_pieces(caller, request, (yield from _limits_after(failure, caller, deadline)), deadline)
     if result is None:
@@ -140,26 +135,8 @@ def run(caller: Caller, request: Request, timeout: Optional[float]) -> Steps[Res
     return result
 
 
-def give(caller: Caller, request: Request, data: bytes, deadline: Deadline) -> Steps[Result]:
-    """The result of a request whose parameters the server does not have: they are stored there first."""
-    failure: Optional[QuantdError] = None
-    for puts in parameters.PUTS:
-        for _ in range(puts):
-            yield from send(caller, "put_parameters", parameters.put_data(request), deadline)
-        try:
-            answer = yield from send(caller, request.operation, data, deadline)
-        except QuantdError as error:
-            if not parameters.may_help(request, error):
-                raise
-            failure = error
-        else:
-            return parsed(request.decode, answer, caller)
-    assert failure is not None
-    raise failure
-
-
-def settle(caller: Caller, request: Request, data: Optional[bytes], kind: Optional[str], answer: Any, deadline: Deadline) -> Steps[Result]:
-    """The result of a stream's item, which was sent as `data`; `answer` is from wire.read_item."""
+def settle(caller: Caller, request: Request, kind: Optional[str], answer: Any) -> Result:
+    """The result of a stream's item; `answer` is from wire.read_item."""
 
     def result(found: Any) -> Result:
         if kind == "error":
@@ -168,13 +145,7 @@ def settle(caller: Caller, request: Request, data: Optional[bytes], kind: Option
             raise ValueError(f"{kind or 'nothing'} answers {request.operation}")
         return request.result(found, caller)
 
-    try:
-        return parsed(result, answer)
-    except QuantdError as error:
-        if not parameters.may_help(request, error):
-            raise
-    assert data is not None
-    return (yield from give(caller, request, data_of_item(data, request), deadline))
+    return parsed(result, answer)
 
 
 def limits(caller: Caller, deadline: Deadline, again: bool = False) -> Steps[split.Limits]:
@@ -199,16 +170,8 @@ def _limits_after(failure: QuantdError, caller: Caller, deadline: Deadline) -> S
 
 def _in_pieces(caller: Caller, request: Request, known: split.Limits, deadline: Deadline) -> Steps[Optional[Result]]:
     """The result of a request that is better sent in pieces; None if it is not."""
-    if not request.reference:
-        batches = split.plan(request, known, caller)
-        return None if batches is None else (yield from _run(caller, batches, deadline))
-    if split.surely_fits(request, known):
-        return None
-    stored = request.parameters
-    if stored is None:
-        stored = yield from ask(caller, "get_parameters", *parameters.get(request.reference), deadline)
-    batches = split.plan(parameters.completed(request, stored), known, caller)
-    return None if batches is None else parameters.own((yield from _run(caller, batches, deadline)), request, stored.reference)
+    batches = split.plan(request, known, caller)
+    return None if batches is None else (yield from _run(caller, batches, deadline))
 
 
 def _run(caller: Caller, batches: split.Batches, deadline: Deadline) -> Steps[Result]:

@@ -3,7 +3,7 @@
 import collections
 import time
 import traceback
-from typing import Any, Deque, Iterator, List, Optional, Tuple
+from typing import Any, Deque, Iterator, Optional, Tuple
 
 import grpc
 
@@ -12,15 +12,13 @@ from .base import Base
 from .calibrate_call import Calibration
 from .calibration import Calibrated, arrays
 from .errors import QuantdError, from_rpc_error
-from .parameter_set import ParameterSet
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings, ServerInfo
 from .stream import Stream
 
 
 class Client(
     Base[
-        Quantized[Dequantized], Dequantized, DynamicQuantized[Dequantized], QuantizedEmbeddings, Calibrated, ParameterSet, List[str],
-        ServerInfo, str, Stream
+        Quantized[Dequantized], Dequantized, DynamicQuantized[Dequantized], QuantizedEmbeddings, Calibrated, ServerInfo, str, Stream
     ]
 ):
     """A connection to a quantd server. Thread-safe; close it, or use it in a `with` statement.

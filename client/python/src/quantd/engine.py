@@ -111,7 +111,7 @@ class Engine:
     def quantize(
         self,
         x: ArrayLike,
-        scale: Optional[ArrayLike] = None,
+        scale: ArrayLike,
         zero_point: Optional[ArrayLike] = None,
         *,
         output_type: Optional[CodeTypeLike] = None,
@@ -123,7 +123,6 @@ class Engine:
         zero_point_order: Optional[ZeroPointOrder] = None,
         report_error: bool = False,
         out: Optional[Out] = None,
-        parameters: Any = None,
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
     ) -> "results.Quantized[results.Dequantized]":
@@ -138,10 +137,6 @@ class Engine:
         threads : int, optional
             Threads for this call; by default the engine's.
         """
-        if parameters is not None:
-            return self._stored("quantize", parameters, locals())
-        if scale is None:
-            raise errors.wrong_type("scale", results.NO_SCALE["quantize"])
         blocks = _blocks(axis, block_size, block_shape)
         y, error, kept_scale, kept_zero_point, input_type = self._native.quantize(
             x,
@@ -171,7 +166,6 @@ class Engine:
         block_shape: Optional[Sequence[int]] = None,
         tensor_scale: Optional[ArrayLike] = None,
         out: Optional[Out] = None,
-        parameters: Any = None,
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
     ) -> results.Dequantized:
@@ -182,10 +176,8 @@ class Engine:
         if hasattr(x, "dequantize_arguments"):  # a result, which brings them
             given = results.arguments_of(x, locals())
             return self.dequantize(x.y, **given, out=out, timeout=timeout, threads=threads)
-        if parameters is not None:
-            return self._stored("dequantize", parameters, locals())
         if scale is None:
-            raise errors.wrong_type("scale", results.NO_SCALE["dequantize"])
+            raise errors.wrong_type("scale", results.NO_SCALE)
         y = self._native.dequantize(
             x,
             scale,
@@ -251,7 +243,6 @@ class Engine:
         non_finite: Optional[NonFinite] = None,
         report_error: bool = False,
         out: Optional[Out] = None,
-        parameters: Any = None,
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
     ) -> results.QuantizedEmbeddings:
@@ -259,8 +250,6 @@ class Engine:
 
         Arguments and result are those of Client.quantize_embeddings; `out` and `threads` as in quantize.
         """
-        if parameters is not None:
-            return self._stored("quantize_embeddings", parameters, locals())
         named = embeddings.numbers(preset, non_finite, recipe=recipe, output_type=output_type, bit_order=bit_order,
                                    bit_threshold=bit_threshold, signed_bits=signed_bits)
         y, error = self._native.quantize_embeddings(
@@ -307,10 +296,6 @@ class Engine:
             _native, self._operand, _fail, xs, states, named, axis, flag(return_state, "return_state", False),
             *self._limits(timeout, threads)
         )
-
-    def _stored(self, operation: str, parameters: Any, arguments: Dict[str, Any]) -> Any:
-        """The result of a call that names stored parameters. `arguments`: all of it, self among them."""
-        raise errors.wrong_type("parameters", "parameters can't be given: quantd_core keeps no sets; quantd.local() does")
 
     def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> EngineStream:
         """Client.stream's counterpart. A call computes when it is made, on all threads: its future is done."""

@@ -188,8 +188,6 @@ def _stored(name: str, array: Array, is_part: bool) -> Tuple[str, Tuple[int, ...
 
 def _described(name: str, result: QuantizedResult) -> Tuple[Dict[str, Any], Dict[str, Array]]:
     """The description of a quantized tensor, and its parts by their names in the file."""
-    if result.scale is None:
-        raise wrong_value("tensors", f"quantized tensor {name!r} has no scale")
     kind = result.input_type if result.input_type is not None else DataType.FLOAT
     entry: Dict[str, Any] = {"input_type": kind.name.lower()}
     if result.original_type is not None:

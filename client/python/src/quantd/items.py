@@ -31,7 +31,7 @@ class Items(Generic[FQuantized, FDequantized, FDynamicQuantized, FQuantizedEmbed
     def quantize(
         self,
         x: ArrayLike,
-        scale: Optional[ArrayLike] = None,
+        scale: ArrayLike,
         zero_point: Optional[ArrayLike] = None,
         *,
         output_type: Optional[CodeTypeLike] = None,
@@ -43,7 +43,6 @@ class Items(Generic[FQuantized, FDequantized, FDynamicQuantized, FQuantizedEmbed
         zero_point_order: Optional[ZeroPointOrder] = None,
         report_error: bool = False,
         out: Optional[Out] = None,
-        parameters: Any = None,
     ) -> FQuantized:
         """The client's quantize as an item of this stream."""
         return self._take("quantize", _given(locals()))
@@ -60,7 +59,6 @@ class Items(Generic[FQuantized, FDequantized, FDynamicQuantized, FQuantizedEmbed
         block_shape: Optional[Sequence[int]] = None,
         tensor_scale: Optional[ArrayLike] = None,
         out: Optional[Out] = None,
-        parameters: Any = None,
     ) -> FDequantized:
         """The client's dequantize as an item of this stream."""
         return self._take("dequantize", _given(locals()))
@@ -99,7 +97,6 @@ class Items(Generic[FQuantized, FDequantized, FDynamicQuantized, FQuantizedEmbed
         non_finite: Optional[NonFinite] = None,
         report_error: bool = False,
         out: Optional[Out] = None,
-        parameters: Any = None,
     ) -> FQuantizedEmbeddings:
         """The client's quantize_embeddings as an item of this stream."""
         return self._take("quantize_embeddings", _given(locals()))

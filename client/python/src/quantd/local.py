@@ -6,21 +6,19 @@ import numpy as np
 
 from .engine import Engine
 from .foreign import Array
-from .local_parameters import LocalSets
 from .shared import SharedTensor, SharesMemory
 
 
-class Local(LocalSets, Engine, SharesMemory):
-    """The result of local(): an Engine that also accepts shared tensors, as arguments and as `out`, and stores parameter sets.
+class Local(Engine, SharesMemory):
+    """The result of local(): an Engine that also accepts shared tensors, as arguments and as `out`.
 
     Shared memory has no advantage here, and makes no difference.
     """
 
-    _extensions = ("stream", "embeddings", "calibrate", "parameters", "shared_memory")
+    _extensions = ("stream", "embeddings", "calibrate", "shared_memory")
 
     def __init__(self, threads: Optional[int], *, timeout: Optional[float], shared_memory_dir: Optional[str]):
-        LocalSets.__init__(self)
-        Engine.__init__(self, threads, timeout=timeout)
+        super().__init__(threads, timeout=timeout)
         self._shared_memory_dir = shared_memory_dir
 
     @staticmethod

@@ -20,7 +20,6 @@ def _load() -> descriptor_pool.DescriptorPool:
 
 POOL = _load()
 SERVICE = "quantd.v1.QuantizationService"
-PARAMETERS_SERVICE = "quantd.v1.ParametersService"
 
 
 def message(name: str) -> Any:
@@ -43,13 +42,6 @@ QuantizeEmbeddingsResponse: Any = message("quantd.v1.QuantizeEmbeddingsResponse"
 CalibrationOptions: Any = message("quantd.v1.CalibrationOptions")
 CalibrateRequest: Any = message("quantd.v1.CalibrateRequest")
 CalibrateResponse: Any = message("quantd.v1.CalibrateResponse")
-ParameterSet: Any = message("quantd.v1.ParameterSet")
-PutParametersRequest: Any = message("quantd.v1.PutParametersRequest")
-PutParametersResponse: Any = message("quantd.v1.PutParametersResponse")
-GetParametersRequest: Any = message("quantd.v1.GetParametersRequest")
-GetParametersResponse: Any = message("quantd.v1.GetParametersResponse")
-ListParametersRequest: Any = message("quantd.v1.ListParametersRequest")
-ListParametersResponse: Any = message("quantd.v1.ListParametersResponse")
 StreamRequest: Any = message("quantd.v1.StreamRequest")
 StreamResponse: Any = message("quantd.v1.StreamResponse")
 GetServerInfoRequest: Any = message("quantd.v1.GetServerInfoRequest")

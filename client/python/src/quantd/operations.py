@@ -5,7 +5,6 @@ from typing import Any, Dict, Generic, Optional, Sequence, TypeVar, Union
 from . import calls, requests
 from .choices import NonFinite, Symmetry, ZeroPointOrder
 from .embeddings import BitOrder, BitThreshold, Preset, Recipe, SignedBits
-from .parameter_set import Parameters
 from .results import QuantizedResult
 from .shared import SharedTensor
 from .types import ArrayLike, CodeTypeLike, FloatTypeLike, ScaleTypeLike
@@ -29,7 +28,7 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
     def quantize(
         self,
         x: ArrayLike,
-        scale: Optional[ArrayLike] = None,
+        scale: ArrayLike,
         zero_point: Optional[ArrayLike] = None,
         *,
         output_type: Optional[CodeTypeLike] = None,
@@ -41,7 +40,6 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
         zero_point_order: Optional[ZeroPointOrder] = None,
         report_error: bool = False,
         out: Optional[SharedTensor] = None,
-        parameters: Optional[Parameters] = None,
         timeout: Optional[float] = None,
     ) -> AQuantized:
         """Quantize with a given scale, as ONNX QuantizeLinear.
@@ -52,8 +50,8 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
         ----------
         x : array_like of any shape
             float32, float16, bfloat16 or int32: numpy, torch on the CPU, any object with ``__array__`` or ``__dlpack__``.
-        scale : array_like of shape (), (N,) or one per block, optional
-            Required unless parameters contain it. One scale for the tensor; or scales of shape (x.shape[axis],); or of x's rank, one per block.
+        scale : array_like of shape (), (N,) or one per block
+            One scale for the tensor; or scales of shape (x.shape[axis],); or of x's rank, one per block.
             A type that x may have, or float8_e8m0fnu. Python numbers are float32.
         zero_point : array_like of scale's shape, optional
             Of y's type. Python integers become output_type, or uint8.
@@ -75,9 +73,6 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
             Whether the result has an ``error``.
         out : SharedTensor, optional
             Memory for y, large enough and not that of an argument; y is then a view of it.
-        parameters : str or ParameterSet, optional
-            Stored parameters for the arguments that are left out: "name@sha256:HEX", the name alone if only one set has it, or the object that
-            put_parameters returned; with the object, the client stores the set on a server that does not have it.
         timeout : float, optional
             Seconds that the call may take, including all retries and pieces.
 
@@ -107,7 +102,6 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
         block_shape: Optional[Sequence[int]] = None,
         tensor_scale: Optional[ArrayLike] = None,
         out: Optional[SharedTensor] = None,
-        parameters: Optional[Parameters] = None,
         timeout: Optional[float] = None,
     ) -> ADequantized:
         """Dequantize, as ONNX DequantizeLinear.
@@ -120,7 +114,7 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
             A result has its own scale, zero point and granularity, and is dequantized to the type that it was made from. An
             array has any output type of quantize, or int32.
         scale : array_like of shape (), (N,) or one per block, optional
-            As in quantize; if x is an array, it is required here or in parameters.
+            As in quantize; if x is an array, it is required.
         zero_point : array_like of scale's shape, optional
             Of x's type, or int32.
         output_type : DataTypeLike, optional
@@ -135,8 +129,6 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
             One float32 that every scale is multiplied by (NVFP4).
         out : SharedTensor, optional
             As in quantize.
-        parameters : str or ParameterSet, optional
-            As in quantize: a set for quantize, of which scale, zero_point, axis, block_size and block_shape are used.
         timeout : float, optional
             As in quantize.
 
@@ -233,7 +225,6 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
         non_finite: Optional[NonFinite] = None,
         report_error: bool = False,
         out: Optional[SharedTensor] = None,
-        parameters: Optional[Parameters] = None,
         timeout: Optional[float] = None,
     ) -> AQuantizedEmbeddings:
         """Quantize embeddings to the formats of vector databases, bit for bit as their libraries do.
@@ -271,8 +262,6 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
             Whether the result has an ``error``; not with "bits".
         out : SharedTensor, optional
             As in quantize.
-        parameters : str or ParameterSet, optional
-            As in quantize: a set for quantize_embeddings.
         timeout : float, optional
             As in quantize.
 

@@ -11,7 +11,6 @@ from . import embeddings, messages, results, wire
 from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, flag, integer, integers, type_number
 from .errors import wrong_type
 from .foreign import Array
-from .parameter_set import Parameters, ParameterSet, reference_of
 from .shared import SharedTensor
 from .types import DataType, as_array, data_type
 
@@ -36,12 +35,9 @@ def type_of(value: Operand) -> DataType:
 
 
 class Request:
-    """One call: message has everything except the tensors, which are in operands; out is memory for y, or None.
+    """One call: message has everything except the tensors, which are in operands; out is memory for y, or None."""
 
-    reference: that of stored parameters, or "". parameters: the set that it names, if the caller gave all of it.
-    """
-
-    __slots__ = ("operation", "message", "operands", "out", "granularity", "reference", "parameters")
+    __slots__ = ("operation", "message", "operands", "out", "granularity")
 
     def __init__(
         self,
@@ -50,7 +46,6 @@ class Request:
         operands: Dict[str, Operand],
         out: Optional[SharedTensor] = None,
         granularity: Granularity = (None, 0, None),
-        parameters: Optional[Parameters] = None,
     ):
         if out is not None and not isinstance(out, SharedTensor):
             raise wrong_type("out", f"out is {type(out).__name__}, must be what shared or shared_empty of Client returned")
@@ -59,10 +54,6 @@ class Request:
         self.operands: Dict[str, Operand] = operands
         self.out: Optional[SharedTensor] = out
         self.granularity: Granularity = granularity  # axis, block_size and block_shape of the call
-        self.parameters: Optional[ParameterSet] = parameters if isinstance(parameters, ParameterSet) else None
-        self.reference: str = ""
-        if parameters is not None:
-            self.reference = message.parameters = reference_of(parameters)
 
     def _buffers(self) -> List[Any]:
         buffers, numbers = [], _NUMBERS[self.operation]
@@ -97,34 +88,24 @@ class Request:
         y = wire.array(answer, "y") if self.out is None else _y_in(self.out, answer)
         if y is None:
             raise ValueError("y is missing")
-        parameters = self._used(message.parameters) if self.reference else None
         if self.operation == "quantize_embeddings":
             wanted = embeddings.output_shape(tuple(x.shape), self.message.dimensions, self.message.recipe)
-            if parameters is not None:  # they may define the last dimension
-                wanted = (*wanted[:-1], *y.shape[-1:])
             if y.shape != wanted:
                 raise ValueError(f"y has shape {list(y.shape)}, not {list(wanted)}")
-            return results.QuantizedEmbeddings(y, results.error_of(message), parameters)
+            return results.QuantizedEmbeddings(y, results.error_of(message))
         if y.shape != x.shape:
             raise ValueError(f"y has shape {list(y.shape)}, x has {list(x.shape)}")
         if self.operation == "dequantize":
-            return results.Dequantized(y, parameters)
+            return results.Dequantized(y)
         error, kind, granularity = results.error_of(message), type_of(x), self.granularity
         if self.operation == "quantize":
-            scale, zero_point = kept(self.operands.get("scale")), kept(self.operands.get("zero_point"))
-            return results.quantized(results.Quantized, y, scale, zero_point, None, error, granularity, kind, engine, parameters)
+            zero_point = kept(self.operands["zero_point"]) if "zero_point" in self.operands else None
+            return results.quantized(results.Quantized, y, kept(self.operands["scale"]), zero_point, None, error, granularity, kind, engine)
         scale = wire.array(answer, "y_scale")
         if scale is None:
             raise ValueError("y_scale is missing")
         zero_point, tensor_scale = wire.array(answer, "y_zero_point"), wire.array(answer, "y_tensor_scale")
         return results.quantized(results.DynamicQuantized, y, scale, zero_point, tensor_scale, error, granularity, kind, engine)
-
-    def _used(self, used: str) -> str:
-        """The reference in an answer."""
-        asked = self.reference
-        if not used.startswith(asked if "@" in asked else f"{asked}@"):
-            raise ValueError(f"it was made with the parameters {used!r}, not {asked!r}")
-        return used
 
 
 def _y_in(out: SharedTensor, answer: wire.Answer) -> Optional[Array]:
@@ -133,15 +114,8 @@ def _y_in(out: SharedTensor, answer: wire.Answer) -> Optional[Array]:
     return out._view(DataType(y.data_type), y.shape) if y.HasField("shared_memory") else wire.array(answer, "y")
 
 
-def data_of_item(data: bytes, request: Request) -> bytes:
-    """The serialized message of a call, from the stream's item in which it was sent."""
-    return getattr(messages.StreamRequest.FromString(data), request.operation).SerializeToString()
-
-
-def kept(value: Optional[Operand]) -> Optional[Array]:
+def kept(value: Operand) -> Array:
     """A copy of a scale or zero point at the time of the call, because the caller may change its memory later."""
-    if value is None:
-        return None
     return np.array(value.array() if isinstance(value, SharedTensor) else value)
 
 
@@ -173,16 +147,15 @@ def make(
     tensor_scale: Any = None,
     ranges: Any = None,
     out: Optional[SharedTensor] = None,
-    parameters: Optional[Parameters] = None,
     **options: Any,
 ) -> Request:
     """The request of a call; for its arguments see Client's method of that name. None means not given."""
     if operation == "dequantize" and isinstance(x, results.QuantizedResult):
-        others = {"scale": scale, "zero_point": zero_point, "tensor_scale": tensor_scale, "parameters": parameters}
+        others = {"scale": scale, "zero_point": zero_point, "tensor_scale": tensor_scale}
         given = results.arguments_of(x, {**options, **others})
         return make(operation, x.y, out=out, **given)
-    if scale is None and parameters is None and operation in results.NO_SCALE:
-        raise wrong_type("scale", results.NO_SCALE[operation])
+    if scale is None and operation in ("quantize", "dequantize"):
+        raise wrong_type("scale", results.NO_SCALE if operation == "dequantize" else "scale is missing")
     if operation == "quantize_embeddings":
         options.update(embeddings.chosen(options.pop("preset", None), options))
     fields: Dict[str, Any] = {}
@@ -201,4 +174,4 @@ def make(
         default = type_of(operands["x"]) if operation == "dequantize" else DataType(said) if said else DataType.UINT8
         operands["zero_point"] = operand(zero_point, "zero_point", default)
     granularity = (fields.get("axis"), fields.get("block_size", 0), fields.get("block_shape") or None)
-    return Request(operation, messages.REQUESTS[operation](**fields), operands, out, granularity, parameters)
+    return Request(operation, messages.REQUESTS[operation](**fields), operands, out, granularity)

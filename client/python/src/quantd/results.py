@@ -35,8 +35,6 @@ class QuantizationError:
 def _in_process(result: "QuantizedResult[Any]") -> Any:
     """The engine of this process, for results without a client."""
     what = f"this {type(result).__name__} has no client: it was unpickled, copied, loaded or made by hand"
-    if result.scale is None and result.parameters:
-        raise RuntimeError(f"{what}, and its scale is in the stored parameters {result.parameters}; use client.dequantize(result)")
     try:
         return importlib.import_module(__package__).in_process()
     except ImportError as error:
@@ -53,7 +51,7 @@ class QuantizedResult(Generic[_Back]):
     """
 
     y: Array
-    scale: Optional[Array] = None
+    scale: Array
     zero_point: Optional[Array] = None
     tensor_scale: Optional[Array] = None
     error: Optional[QuantizationError] = None
@@ -63,15 +61,12 @@ class QuantizedResult(Generic[_Back]):
     input_type: Optional[DataType] = None
     engine: Any = field(default=None, compare=False)
     original_type: Optional[str] = None
-    parameters: Optional[str] = None
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NoReturn:
         raise TypeError(f"{self!r} is not an array: its codes are result.y, its values result.dequantize().y")
 
     def __repr__(self) -> str:
-        parts = [described(self.y)]
-        if self.scale is not None:
-            parts.append(f"scale {described(self.scale)}")
+        parts = [described(self.y), f"scale {described(self.scale)}"]
         if self.block_shape:
             parts.append(f"blocks {list(self.block_shape)}")
         elif self.block_size:
@@ -93,14 +88,13 @@ class QuantizedResult(Generic[_Back]):
         Returns
         -------
         dict
-            scale, zero_point, tensor_scale, axis, block_size, block_shape and output_type; and parameters, if there are any.
+            scale, zero_point, tensor_scale, axis, block_size, block_shape and output_type.
         """
         if output_type is None:
             floats = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
             output_type = self.input_type if self.input_type in floats else DataType.FLOAT
         names = ("scale", "zero_point", "tensor_scale", "axis", "block_size", "block_shape")
-        found = {**{name: getattr(self, name) for name in names}, "output_type": output_type}
-        return {**found, "parameters": self.parameters} if getattr(self, "parameters", None) else found
+        return {**{name: getattr(self, name) for name in names}, "output_type": output_type}
 
     def dequantize(
         self, *, output_type: Optional[FloatTypeLike] = None, out: Union[Array, SharedMemory, None] = None, timeout: Optional[float] = None
@@ -138,7 +132,8 @@ class Quantized(QuantizedResult[_Back]):
         The quantized tensor, of x's shape.
     error : QuantizationError or None
         Set if report_error was.
-    scale, zero_point : numpy.ndarray or None
+    scale : numpy.ndarray
+    zero_point : numpy.ndarray or None
         Copies of the arguments of the call.
     axis, block_size, block_shape
         Which scale belongs to which element, as in the call.
@@ -146,8 +141,6 @@ class Quantized(QuantizedResult[_Back]):
         Type of x.
     original_type : str or None
         Only of a result of load: the original type, such as "float64", if the tensor was rounded to input_type before it was quantized.
-    parameters : str or None
-        Reference of the stored parameters that were used; their contents are not repeated here.
     """
 
 
@@ -159,12 +152,9 @@ class Dequantized(NDArrayOperatorsMixin):
     ----------
     y : numpy.ndarray
         The dequantized tensor, of x's shape.
-    parameters : str or None
-        Reference of the stored parameters that were used.
     """
 
     y: Array
-    parameters: Optional[str] = None
 
     @property
     def shape(self) -> Tuple[int, ...]:
@@ -239,11 +229,6 @@ class DynamicQuantized(QuantizedResult[_Back]):
         Only of a result of load: the original type, such as "float64", if the tensor was rounded to input_type before it was quantized.
     """
 
-    if TYPE_CHECKING:  # it always has one
-
-        @property
-        def scale(self) -> Array: ...
-
 
 @dataclass(frozen=True, repr=False, eq=False)
 class QuantizedEmbeddings:
@@ -256,13 +241,10 @@ class QuantizedEmbeddings:
         the bytes that contain their bits.
     error : QuantizationError or None
         Set if report_error was.
-    parameters : str or None
-        Reference of the stored parameters that were used.
     """
 
     y: Array
     error: Optional[QuantizationError] = None
-    parameters: Optional[str] = None
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Array:
         return np.asarray(self.y, dtype) if copy is None else np.array(self.y, dtype, copy=copy)
@@ -279,14 +261,13 @@ _Kind = TypeVar("_Kind")
 def quantized(
     kind: Type[_Kind],
     y: Array,
-    scale: Optional[Array],
+    scale: Array,
     zero_point: Optional[Array],
     tensor_scale: Optional[Array],
     error: Optional[QuantizationError],
     granularity: Tuple[Optional[int], int, Optional[Tuple[int, ...]]],
     input_type: DataType,
     engine: Any,
-    parameters: Optional[str] = None,
 ) -> _Kind:
     """A Quantized or DynamicQuantized. granularity: axis, block_size and block_shape.
 
@@ -305,21 +286,17 @@ def quantized(
         block_shape=block_shape,
         input_type=input_type,
         engine=engine,
-        parameters=parameters,
     )
     return result
 
 
-# The error of a call without a scale.
-NO_SCALE = {
-    "quantize": "scale is missing: give it, or parameters that hold it",
-    "dequantize": "scale is missing: give it, or parameters that hold it, or the result of quantize or dynamic_quantize as x",
-}
+# The error of dequantize without a scale.
+NO_SCALE = "scale is missing: give it, or the result of quantize or dynamic_quantize as x"
 
 
 def arguments_of(result: QuantizedResult[Any], given: Mapping[str, Any]) -> Dict[str, Any]:
     """The arguments of dequantize that a result contains; giving one of them again is an error."""
-    names = ("scale", "zero_point", "axis", "block_size", "block_shape", "tensor_scale", "parameters")
+    names = ("scale", "zero_point", "axis", "block_size", "block_shape", "tensor_scale")
     twice = [name for name in names if given[name] is not None and not (name == "block_size" and given[name] == 0)]
     if twice:
         raise wrong_type(

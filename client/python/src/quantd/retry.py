@@ -17,7 +17,7 @@ SERVICE_CONFIG: Dict[str, Any] = {
     "healthCheckConfig": {"serviceName": ""},
     "methodConfig": [
         {
-            "name": [{"service": "quantd.v1.QuantizationService"}, {"service": "quantd.v1.ParametersService"}],
+            "name": [{"service": "quantd.v1.QuantizationService"}],
             "retryPolicy": {
                 "maxAttempts": 5,
                 "initialBackoff": "0.05s",

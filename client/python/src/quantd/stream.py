@@ -265,7 +265,7 @@ class _Core:
 
     def _answer(self, item: _Item, kind: Optional[str], answer: Any) -> None:
         try:
-            result = self._client._drive(calls.settle(self._client, item.request, item.data, kind, answer, self._deadline))
+            result = calls.settle(self._client, item.request, kind, answer)
         except Exception as error:
             _tell(item.future.set_exception, error)
         else:

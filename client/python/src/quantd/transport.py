@@ -23,8 +23,6 @@ _CHANNEL_OPTIONS += [("grpc.initial_reconnect_backoff_ms", 100)]
 PATHS = {operation: f"/{messages.SERVICE}/{name}" for operation, name in messages.METHODS.items()}
 PATHS["stream"] = f"/{messages.SERVICE}/Stream"
 PATHS["calibrate"] = f"/{messages.SERVICE}/Calibrate"
-for _name in ("put", "get", "list"):
-    PATHS[f"{_name}_parameters"] = f"/{messages.PARAMETERS_SERVICE}/{_name.capitalize()}Parameters"
 PATHS["info"] = f"/{messages.SERVICE}/GetServerInfo"
 PATHS["health"] = "/grpc.health.v1.Health/Check"
 

@@ -17,9 +17,6 @@
 {{- end }}
 {{- if $v.auth.secretName }}{{ $_ := set $env "QUANTD_AUTH_TOKEN_FILE" (printf "/etc/quantd/auth/%s" $v.auth.key) }}{{ end }}
 {{- if $v.sharedMemory.enabled }}{{ $_ := set $env "QUANTD_SHARED_MEMORY_DIR" $v.sharedMemory.mountPath }}{{ end }}
-{{- if or $v.parameters.configMapName $v.parameters.claimName }}
-{{- $_ := set $env "QUANTD_PARAMETERS_DIR" $v.parameters.mountPath }}
-{{- end }}
 {{- range $name, $value := $v.flags }}
 {{- /* Whole numbers of a values file are floats here: 1e+08 is not a number of bytes. */}}
 {{- $text := ternary (printf "%.0f" $value) (toString $value) (and (kindIs "float64" $value) (eq (toString (floor $value)) (toString $value))) }}
@@ -56,11 +53,6 @@
   mountPath: /etc/quantd/auth
   readOnly: true
 {{- end }}
-{{- if or $v.parameters.configMapName $v.parameters.claimName }}
-- name: quantd-parameters
-  mountPath: {{ $v.parameters.mountPath }}
-  readOnly: {{ or (not $v.parameters.claimName) $v.parameters.readOnly }}
-{{- end }}
 {{- with $v.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -92,21 +84,6 @@
   secret:
     secretName: {{ $v.auth.secretName | quote }}
     defaultMode: 0440
-{{- end }}
-{{- if and $v.parameters.configMapName $v.parameters.claimName }}
-{{- fail "parameters.configMapName and parameters.claimName: stored parameters come from one of them" }}
-{{- end }}
-{{- if $v.parameters.configMapName }}
-- name: quantd-parameters
-  configMap:
-    name: {{ $v.parameters.configMapName | quote }}
-    defaultMode: 0444
-    {{- include "quantd.given" (list 4 $v.parameters "items") }}
-{{- else if $v.parameters.claimName }}
-- name: quantd-parameters
-  persistentVolumeClaim:
-    claimName: {{ $v.parameters.claimName | quote }}
-    readOnly: {{ $v.parameters.readOnly }}
 {{- end }}
 {{- with $v.extraVolumes }}
 {{ toYaml . }}
@@ -182,8 +159,8 @@ volumeMounts:
 {{- define "quantd.podSecurityContext" -}}
 {{- $v := .root.Values }}
 {{- $context := deepCopy $v.podSecurityContext }}
-{{- /* The group that secrets, sockets, shared memory and stored parameters belong to. */}}
-{{- if and (or .sidecar $v.tls.secretName $v.auth.secretName $v.sharedMemory.enabled $v.parameters.claimName) (not (hasKey $context "fsGroup")) (hasKey $context "runAsGroup") }}
+{{- /* The group that secrets, sockets and shared memory belong to. */}}
+{{- if and (or .sidecar $v.tls.secretName $v.auth.secretName $v.sharedMemory.enabled) (not (hasKey $context "fsGroup")) (hasKey $context "runAsGroup") }}
 {{- $_ := set $context "fsGroup" $context.runAsGroup }}
 {{- end }}
 {{- toYaml $context }}

@@ -25,7 +25,6 @@
 #include "quantd/client/calibration.h"
 #include "quantd/client/options.h"
 #include "quantd/client/tensor.h"
-#include "quantd/v1/parameters.pb.h"
 #include "quantd/v1/quantization.grpc.pb.h"
 
 namespace grpc {
@@ -78,15 +77,6 @@ class Client {
   absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,
                                     const DequantizeOptions& options = {});
   absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
-
-  // Stored sets of parameters, which requests can name instead of their fields (`parameters` in the
-  // options). StoredParameters (parameters.h) stores a set if it is missing. PutParameters returns
-  // the full reference, "name@sha256:HEX"; an existing set is not changed.
-  absl::StatusOr<std::string> PutParameters(const std::string& name,
-                                            const v1::ParameterSet& parameters);
-  absl::StatusOr<v1::GetParametersResponse> GetParameters(const std::string& reference);
-  // The first 4,096 references that begin with `prefix`, in byte order.
-  absl::StatusOr<std::vector<std::string>> ListParameters(const std::string& prefix = "");
 
   // Asynchronous versions of these calls: `done` is called once, on a thread of gRPC, with the
   // result. It should be quick, and may start other calls.

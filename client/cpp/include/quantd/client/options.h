@@ -52,9 +52,6 @@ struct QuantizeOptions {
   v1::ZeroPointOrder zero_point_order = v1::ZERO_POINT_ORDER_UNSPECIFIED;
   bool report_error = false;
   std::optional<SharedSpan> output = {};  // the place of y: large enough, overlaps no argument
-  // Reference of a stored set (client.h, PutParameters). A field of the set must not be set here or
-  // in the arguments; a scale that is Tensor() is not sent. The request is sent in one message.
-  std::string parameters = {};
 };
 
 struct DynamicQuantizeOptions {
@@ -81,7 +78,6 @@ struct EmbeddingOptions {
   v1::NonFinite non_finite = v1::NON_FINITE_UNSPECIFIED;
   bool report_error = false;  // not with BITS
   std::optional<SharedSpan> output = {};
-  std::string parameters = {};  // as in QuantizeOptions
 };
 
 struct DequantizeOptions {
@@ -89,7 +85,6 @@ struct DequantizeOptions {
   Granularity granularity = {};
   std::optional<Tensor> tensor_scale = {};  // NVFP4's second scale
   std::optional<SharedSpan> output = {};
-  std::string parameters = {};  // as in QuantizeOptions; a set for Quantize
 };
 
 // A quantized tensor with everything that is needed to dequantize it.
@@ -101,13 +96,11 @@ struct Quantized {
   std::optional<v1::QuantizationError> error;              // set if report_error
   Granularity granularity = {};                            // as requested
   v1::DataType original_type = v1::DATA_TYPE_UNSPECIFIED;  // the type of x
-  std::string parameters = {};  // full reference of the stored set that was used
 };
 
 struct QuantizedEmbeddings {
   Tensor y;  // shape of x, but the last dimension is the used values, or with BITS bytes
   std::optional<v1::QuantizationError> error;  // set if report_error
-  std::string parameters = {};                 // as in Quantized
 };
 
 }  // namespace quantd::client

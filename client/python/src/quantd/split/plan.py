@@ -32,13 +32,6 @@ from .piece import Batches
 FEW_ELEMENTS = 1 << 14
 
 
-def surely_fits(request: Request, limits: Limits) -> bool:
-    """Whether a request need not be cut, whatever stored parameters it names."""
-    x = request.operands["x"]
-    sent = 0 if isinstance(x, SharedTensor) else sum(value.nbytes for value in request.operands.values())
-    return limits.allow(sent + ENVELOPE, math.prod(x.shape) * 4 + ENVELOPE, min(limits.message or LARGE_BYTES, LARGE_BYTES))
-
-
 def _array(value: Any) -> Any:
     return value.array() if isinstance(value, SharedTensor) else value
 
