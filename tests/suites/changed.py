@@ -37,7 +37,6 @@ ROWS = [
     ("tests/interop/*", "interop_short interop h2spec"),
     ("tests/bench/*", "bench local engine"),
     ("proto/*", "*"),
-    ("core/c/*", "unit asan_wire asan"),
     ("core/*.md", ""),
     ("core/src/layouts/*", f"{CPP} local engine neon lint image checkpoints"),
     ("core/*", f"{CPP} python types conformance outside local engine neon lint image"),

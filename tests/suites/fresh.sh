@@ -90,18 +90,15 @@ plain_way() {
   echo 'cmake -S . -B /tmp/plain -DCMAKE_INSTALL_PREFIX=/tmp/plain-prefix && cmake --build /tmp/plain --parallel "$(nproc)" && cmake --install /tmp/plain'
 }
 
-# C with pkg-config, the C++ core and the C++ client with find_package, each against the installed files.
+# The C++ core and the C++ client with find_package, each against the installed files.
 consumers() {
   cat <<'CONSUMERS'
 set -e
-export CMAKE_PREFIX_PATH=/tmp/plain-prefix PKG_CONFIG_PATH=$(dirname "$(find /tmp/plain-prefix -name quantd_core.pc)")
+export CMAKE_PREFIX_PATH=/tmp/plain-prefix
 for part in core client; do
   cmake -S tests/$part/consumer -B /tmp/consumer-$part && cmake --build /tmp/consumer-$part
 done
 /tmp/consumer-core/consumer
-printf '#include <quantd/core.h>\n#include <stdio.h>\nint main(void) { printf("%%s\\n", quantd_core_version()); return 0; }\n' >/tmp/consumer.c
-cc /tmp/consumer.c -o /tmp/consumer-c $(pkg-config --cflags --libs quantd_core)
-LD_LIBRARY_PATH=$PKG_CONFIG_PATH/.. /tmp/consumer-c
 CONSUMERS
 }
 
