@@ -23,18 +23,6 @@ def small(tmp_path_factory):
     assert server.stop() == 0
 
 
-def fvecs(path, x):
-    with open(path, "wb") as file:
-        for row in x:
-            file.write(np.int32(len(row)).tobytes() + row.tobytes())
-
-
-def jsonl(path, x, column=None):
-    with open(path, "w") as file:
-        for number, row in enumerate(x.tolist()):
-            file.write(json.dumps({"id": number, column: row, "text": "a\u2028b"} if column else row) + "\n\n")
-
-
 def read(path):
     """name -> array, and what the metadata says about the calibration."""
     with safe_open(path, "numpy") as file:
@@ -76,15 +64,9 @@ def test_files_of_every_kind_are_the_same(ctl, small):
     x = RNG.standard_normal((90, 33)).astype(np.float32)
     np.save("x.npy", x)
     np.save("double.npy", x.astype(np.float64))
-    fvecs("x.fvecs", x)
-    jsonl("plain.jsonl", x)
-    jsonl("named.jsonl", x, "vector")
-    jsonl("x.jsonl", x, "embedding")
     save_file({"a": x[:50], "b": x[50:], "other": x * 9}, "x.safetensors")
-    cases = [["x.npy"], ["double.npy"], ["x.fvecs"], ["plain.jsonl"], ["named.jsonl", "--column=vector"], ["x.jsonl"],
-             ["x.safetensors", "--only=^[ab]$"]]
     wanted = None
-    for number, case in enumerate(cases):
+    for case in (["x.npy"], ["double.npy"], ["x.safetensors", "--only=^[ab]$"]):
         for address in (None, small.address):
             ctl("calibrate", *case, "-o", "r.safetensors", "--axis=-1", "--method=mse", "--type=int8", "--force", "--quiet", address=address)
             bytes_now = open("r.safetensors", "rb").read()
@@ -131,16 +113,14 @@ def test_states_are_what_was_seen(ctl, small):
 def test_embeddings_with_ranges_of_their_own(ctl, small, kind):
     x = RNG.standard_normal((400, 96)).astype(np.float32)
     np.save("x.npy", x)
-    jsonl("x.jsonl", x)
     preset = f"--preset=sentence-transformers-{kind}"
     step = (x.max(axis=0) - x.min(axis=0)) / np.float32(255)
     wanted = np.clip(np.floor((x - x.min(axis=0)) / step), 0, 255)
     wanted = wanted.astype(np.uint8) if kind == "uint8" else (wanted - 128).astype(np.int8)
     for address in (None, small.address):
-        for name in ("x.npy", "x.jsonl"):
-            out = ctl("embeddings", "quantize", name, "-o", "y.npy", preset, "--calibrate", "--force", address=address)
-            assert "wrote y.ranges.safetensors" in out
-            assert (np.load("y.npy") == wanted).all() and np.load("y.npy").dtype == wanted.dtype
+        out = ctl("embeddings", "quantize", "x.npy", "-o", "y.npy", preset, "--calibrate", "--force", address=address)
+        assert "wrote y.ranges.safetensors" in out
+        assert (np.load("y.npy") == wanted).all() and np.load("y.npy").dtype == wanted.dtype
     found, _ = read("y.ranges.safetensors")
     assert (found["range"] == [x.min(axis=0), x.max(axis=0)]).all()
     # The files of calibrate give the same codes for other embeddings.
@@ -194,36 +174,6 @@ def test_what_is_wrong_is_said_in_a_line(ctl):
         error = ctl(*arguments, code=code)
         assert words in error and error.count("\n") == 1, (arguments, error)
     assert not os.path.exists("r.safetensors") and not os.path.exists("y.npy")
-
-
-@pytest.mark.parametrize("text, words", [
-    ("[1, 2]\n[3]\n", "line 2 has 1 numbers, the first has 2"),
-    ("[1, 2]\n[1, 2, 3]\n", "line 2 has 3 numbers, the first has 2"),
-    ("[1, 2\n", "line 1 is not JSON"),
-    ("[1, NaN]\n", "line 1 is not JSON"),
-    ("\n\n[1, null]\n", "line 3 has something that is not a number at 1"),
-    ("[]\n", "line 1 has no array of numbers"),
-    ("7\n", "line 1 has no array of numbers"),
-    ('{"vector": [1]}\n', 'no "embedding" (--column names another)'),
-    ('{"embedding": "x"}\n', "line 1 has no array of numbers"),
-    ("[1, 2, 3, 4, 5, 6, 7, 8]\n" + "\n".join("7777777"), "cannot all have the 8 numbers"),
-    ("[" * 100_000 + "\n", "line 1 is not JSON that can be read: it is nested too deeply"),
-    ("[1, 1e999]\n", "line 1"),
-    ("\x00\xff\n", "line 1 is not JSON"),
-], ids=range(13))
-def test_jsonl_that_lies(ctl, text, words):
-    open("x.jsonl", "w", encoding="latin-1").write(text)
-    error = ctl("calibrate", "x.jsonl", "-o", "r.safetensors", code=2)
-    assert words in error and "x.jsonl" in error and error.count("\n") == 1
-
-
-def test_jsonl_without_lines_and_without_an_end(ctl):
-    open("x.jsonl", "w").write("\n  \n[0.5, -1]")
-    ctl("calibrate", "x.jsonl", "-o", "r.safetensors")
-    assert (read("r.safetensors")[0]["range"] == [-1, 0.5]).all()
-    open("x.jsonl", "w").write("")
-    ctl("calibrate", "x.jsonl", "-o", "r.safetensors", "--force")
-    assert (read("r.safetensors")[0]["range"] == 0).all()
 
 
 def test_an_npy_of_ranges(ctl):

@@ -68,18 +68,6 @@ def test_presets_here_and_in_pieces_on_a_server(ctl, small, preset):
         assert ours[name] == pytest.approx(theirs[name], rel=1e-9), name
 
 
-def test_fvecs_are_the_same_as_npy(ctl):
-    x = RNG.standard_normal((50, 33)).astype(np.float32)
-    np.save("x.npy", x)
-    with open("x.fvecs", "wb") as file:
-        for row in x:
-            file.write(np.int32(33).tobytes() + row.tobytes())
-    for options in ([], ["--dimensions=20", "--normalize"]):
-        for name in ("x.npy", "x.fvecs"):
-            ctl("quantize", name, "-o", f"{name}.npy", "--preset=usearch-i8", "--force", *options)
-        assert (np.load("x.npy.npy") == np.load("x.fvecs.npy")).all()
-
-
 def test_what_is_wrong_is_said_in_a_line(ctl):
     np.save("x.npy", np.float32([[1, np.nan, 3]]))
     np.save("good.npy", np.ones((2, 3), np.float32))
@@ -91,22 +79,9 @@ def test_what_is_wrong_is_said_in_a_line(ctl):
         (["quantize", "good.npy", "-o", "y.npy", "--preset=vespa", "--dimensions=4"], 1, "dimensions is 4"),
         (["quantize", "good.npy", "-o", "y.npy", "--preset=sentence-transformers-int8"], 1, "ranges are required"),
         (["quantize", "good.npy", "-o", "good.npy", "--preset=vespa", "--force"], 2, "good.npy"),
-        (["quantize", "gone.fvecs", "-o", "y.npy", "--preset=vespa"], 2, "gone.fvecs"),
+        (["quantize", "gone.npy", "-o", "y.npy", "--preset=vespa"], 2, "gone.npy"),
         (["calibrate"], 2, "embeddings calibrate is not a command"),
     ]
     for arguments, code, words in cases:
         error = ctl(*arguments, code=code)
         assert words in error and error.count("\n") == 1, (arguments, error)
-
-
-@pytest.mark.parametrize("data, words", [
-    (b"\1\0", "2 bytes"),
-    (np.int32(-5).tobytes(), "length -5"),
-    (np.int32([2, 0, 0, 2, 0]).tobytes(), "20 bytes are not a whole number"),
-    (np.int32([2, 0, 0, 3, 0, 0]).tobytes(), "embedding 1 has length 3, the first 2"),
-    (np.int32([0x7FFFFFFF, 0]).tobytes(), "not a whole number"),
-], ids=["short", "negative", "cut off", "ragged", "a lie"])
-def test_fvecs_that_lie(ctl, data, words):
-    open("x.fvecs", "wb").write(data)
-    error = ctl("quantize", "x.fvecs", "-o", "y.npy", "--preset=vespa", code=2)
-    assert words in error and "x.fvecs" in error

@@ -105,26 +105,6 @@ def test_descriptions_of_too_much():
     assert "a set of .npy holds one" in bounded("inspect", "y.npy")
 
 
-LINES = {
-    "numbers": (lambda: "[" + ",".join("1" * 20_000_000) + "]", ""),
-    "objects": (lambda: "[" + ",".join(["{}"] * 10_000_000) + "]", "not a number at 0"),
-    "a text": (lambda: '"' + "x" * 60_000_000 + '"', "no array of numbers"),
-    "a text without end": (lambda: '"' + "x" * 60_000_000, "not JSON"),
-    "a key": (lambda: '{"' + "\\u0078" * 6_000_000 + '":[1]}', 'no "embedding"'),
-    "other members": (lambda: '{"a":[' + ",".join(["[]"] * 10_000_000) + '],"embedding":[1,2]}', ""),
-    "keys": (lambda: "{" + ",".join(f'"{i}":0' for i in range(2_000_000)) + ',"embedding":[1,2]}', ""),
-    "a number": (lambda: "[" + "1" * 60_000_000 + "]", "not JSON"),
-}
-
-
-@pytest.mark.parametrize("line, text", LINES.values(), ids=LINES)
-def test_lines_of_jsonl(line, text):
-    with open("x.jsonl", "w") as file:
-        file.write(line() + "\n")
-    err = bounded("embeddings", "quantize", "x.jsonl", "-o", "y.npy", "--preset=usearch-i8", "--quiet")
-    assert (text in err and "line 1" in err) if text else err == ""
-
-
 def gguf(keys=(), tensors=(), claimed=None):
     with open("m.gguf", "wb") as file:
         count = claimed or (len(tensors), len(keys))

@@ -48,7 +48,7 @@ class Reader {
   absl::Status Add(const std::string& path) {
     if (absl::EndsWithIgnoreCase(path, ".safetensors")) return AddSafetensors(path);
     Input input;
-    absl::Status status = OpenInput(path, options_.column, options_.output, &input);
+    absl::Status status = OpenInput(path, options_.output, &input);
     return status.ok() ? Add(input, path) : status;
   }
 

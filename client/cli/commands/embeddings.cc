@@ -105,7 +105,7 @@ absl::Status RunEmbeddings(const Options& options) {
   QUANTD_RETURN_IF_ERROR(CheckCalibrate(options, parameters));
   QUANTD_RETURN_IF_ERROR(CheckCodesFiles(options));
   Input x, ranges;
-  QUANTD_RETURN_IF_ERROR(OpenInput(options.input, options.column, options.output, &x));
+  QUANTD_RETURN_IF_ERROR(OpenInput(options.input, options.output, &x));
   parameters.x = x.view;
   if (!options.embeddings.ranges.empty()) {
     QUANTD_RETURN_IF_ERROR(OpenRanges(options.embeddings.ranges, options.output, &ranges));

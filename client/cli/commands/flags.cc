@@ -144,7 +144,6 @@ Flags& Flags::Embeddings() {
       "Instead of --ranges: compute the ranges from the file, and write them to --ranges_out");
   Text("--ranges_out,--ranges-out", &e.ranges_out,
        "With --calibrate: a .safetensors; by default the output's name with .ranges.safetensors");
-  Column();
   command_
       ->add_option(
           "--dimensions", e.dimensions,
@@ -156,12 +155,6 @@ Flags& Flags::Embeddings() {
       ->check(CLI::IsMember({"reject", "ignore"}));
   command_->add_flag("--report_error,!--noreport_error", o_->spec.report_error,
                      "Report the difference between the codes and x (default, except for bits)");
-  return *this;
-}
-
-Flags& Flags::Column() {
-  Text("--column", &o_->column,
-       "For a .jsonl of objects: the key of the array of numbers (default embedding)");
   return *this;
 }
 
@@ -201,7 +194,7 @@ Flags& Flags::Calibrate() {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   Text("--state_out,--state-out", &c.state_out, "Write what was counted to this file, for --state");
-  return Column();
+  return *this;
 }
 
 Flags& Flags::Bins() {

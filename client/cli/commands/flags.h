@@ -26,7 +26,6 @@ class Flags {
   Flags& Rounding();
   Flags& Back();
   Flags& Embeddings();
-  Flags& Column();
   Flags& Inputs(const char* what);
   Flags& Calibrate();
   Flags& Convert();

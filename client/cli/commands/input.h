@@ -1,14 +1,12 @@
-// The tensor of an input file of embeddings, or of any values: .npy, .fvecs or .jsonl, with the
-// owners of its memory.
+// The tensor of an input file of embeddings, or of any values: a .npy, with the owners of its
+// memory.
 #ifndef QUANTD_CLI_COMMANDS_INPUT_H_
 #define QUANTD_CLI_COMMANDS_INPUT_H_
 
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
-#include "files/mapped_file.h"
 #include "files/source.h"
 #include "quantd/parameters.h"
 
@@ -16,16 +14,13 @@ namespace quantd::cli {
 
 // Must not move once it is opened.
 struct Input {
-  std::shared_ptr<const MappedFile> mapped;  // for a .fvecs or .jsonl
   std::optional<Source> npy;
   OutputFile scratch;  // for data that is not in the file in the right form
   TensorView view;
 };
 
-// `output`: scratch is made in its folder. `column`: the member of a .jsonl's objects. Returns
-// INVALID_ARGUMENT with the path for another format, and for errors in the file.
-absl::Status OpenInput(const std::string& path, const std::string& column,
-                       const std::string& output, Input* input);
+// `output`: scratch is made in its folder. Returns INVALID_ARGUMENT with the path for another format, and for errors in the file.
+absl::Status OpenInput(const std::string& path, const std::string& output, Input* input);
 // Takes a tensor of an open file.
 absl::Status TakeTensor(const TensorFile& file, const StoredTensor& tensor,
                         const std::string& output, Input* input);

@@ -70,8 +70,8 @@ void AddCommands(CLI::App* app, Options* o) {
       "Find scale, zero point and range of one quantity in many files. The order of the files, and "
       "the\nway in which the data is divided into them, change no bit of the result.\n\n"
       "  quantctl calibrate batch-*.npy -o ranges.safetensors --method=percentile --type=int8\n"
-      "  quantctl calibrate vectors.jsonl -o ranges.safetensors --axis=-1")
-      .Inputs(".npy, .fvecs, .jsonl, or a .safetensors (one tensor, or those of --only)")
+      "  quantctl calibrate vectors.npy -o ranges.safetensors --axis=-1")
+      .Inputs(".npy, or a .safetensors (one tensor, or those of --only)")
       .Output()
       .Calibrate()
       .Choice()
@@ -81,8 +81,7 @@ void AddCommands(CLI::App* app, Options* o) {
       "embeddings quantize: encode embeddings in the format of a vector database, bit for bit as "
       "its\nown library does. The last dimension of the file's array is the embedding.\n\n"
       "  quantctl embeddings quantize vectors.npy -o codes.npy --preset=pgvector")
-      .Input(
-          "A .npy, a .fvecs (each embedding with its length before it), or a .jsonl (one per line)")
+      .Input("A .npy")
       .Output()
       .Embeddings()
       .Engine()

@@ -46,7 +46,6 @@ struct Options {
   EmbeddingFlags embeddings;
   CalibrateFlags calibrate;
   ConvertFlags convert;
-  std::string column = "embedding";
   double timeout = 300;
   int threads = 0, bins = 16;
   std::string tls_ca, tls_cert, tls_key, auth_token_file;

@@ -72,7 +72,7 @@ absl::StatusOr<const StoredTensor*> FindCalibrated(const TensorFile& file, absl:
 }
 
 absl::Status OpenRanges(const std::string& path, const std::string& output, Input* input) {
-  if (!absl::EndsWithIgnoreCase(path, ".safetensors")) return OpenInput(path, "", output, input);
+  if (!absl::EndsWithIgnoreCase(path, ".safetensors")) return OpenInput(path, output, input);
   QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(path));
   const absl::StatusOr<const StoredTensor*> range = FindCalibrated(file, "range");
   return range.ok() ? TakeTensor(file, **range, output, input) : range.status();
