@@ -76,7 +76,6 @@ Surroundings Small() {
   small.limits.max_message_bytes = 1 << 20;
   small.limits.max_streams = 20;
   small.limits.max_calls = 30;
-  small.heeds_around = true;
   return small;
 }
 
@@ -99,6 +98,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace quantd::fuzz;
   static auto* const service = new EchoService;
   static const Surroundings small = Small();
-  Converse(*service, small, {reinterpret_cast<const char*>(data), size}, nullptr);
+  Converse(*service, small, {reinterpret_cast<const char*>(data), size});
   return 0;
 }

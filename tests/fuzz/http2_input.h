@@ -1,4 +1,4 @@
-// What the fuzzers of HTTP/2 send, as frames: made, parsed, changed so that they stay frames, and
+// What the fuzzer of HTTP/2 sends, as frames: made, parsed, changed so that they stay frames, and
 // cut into pieces.
 //
 // An input is a sequence of pieces, as they are read from a socket: a byte with the length of the

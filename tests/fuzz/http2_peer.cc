@@ -30,15 +30,14 @@ loop::Loop& TheLoop() {
 class Peer final : private loop::Posted {
  public:
   Peer(OneMethod& service, transport::TransportContext& context, transport::ConnectionSet& set,
-       int quiet_iterations, uint8_t around, absl::string_view input, std::string* received)
+       int quiet_iterations, uint8_t around, absl::string_view input)
       : service_(service),
         context_(context),
         set_(set),
         quiet_iterations_(quiet_iterations),
         around_(around),
         deaf_((around & kDeaf) != 0),
-        input_(input),
-        received_(received) {
+        input_(input) {
     std::array<int, 2> ends{};
     constexpr int kType = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
     Require(socketpair(AF_UNIX, kType, 0, ends.data()) == 0, "there is a pair of sockets");
@@ -105,7 +104,6 @@ class Peer final : private loop::Posted {
     const ssize_t count = recv(fd_, bytes.data(), bytes.size(), 0);
     if (count > 0) {
       quiet_ = 0;
-      if (received_ != nullptr) received_->append(bytes.data(), static_cast<size_t>(count));
       return;
     }
     const bool all_sent = piece_.empty() && input_.empty();
@@ -130,7 +128,6 @@ class Peer final : private loop::Posted {
   absl::string_view input_;
   absl::string_view piece_;
   bool joined_ = false;  // with the piece that follows
-  std::string* const received_;
   uint64_t seen_ = 0;
   int fd_ = -1;
   int server_fd_ = -1;
@@ -163,9 +160,8 @@ errors::CallStatus OneMethod::Refuse(const transport::ServerCall& /*stream*/, in
   return wire::ToCallStatus(status);
 }
 
-bool Converse(OneMethod& service, const Surroundings& surroundings, absl::string_view input,
-              std::string* received) {
-  const uint8_t around = surroundings.heeds_around ? AroundOf(input) : 0;
+void Converse(OneMethod& service, const Surroundings& surroundings, absl::string_view input) {
+  const uint8_t around = AroundOf(input);
   const bool is_little = (around & kLittleMemory) != 0;
   admission::Receiving receiving(is_little ? 12 << 10 : surroundings.receive_budget,
                                  is_little ? 1 << 10 : surroundings.window, 10);
@@ -175,7 +171,7 @@ bool Converse(OneMethod& service, const Surroundings& surroundings, absl::string
   loop::Loop& loop = TheLoop();
   {
     transport::ConnectionSet set(context, loop, 0);
-    Peer peer(service, context, set, surroundings.quiet_iterations, around, input, received);
+    Peer peer(service, context, set, surroundings.quiet_iterations, around, input);
     loop.Lead();
   }
   Require(loop.timers().empty(), "no timer is set");
@@ -184,7 +180,6 @@ bool Converse(OneMethod& service, const Surroundings& surroundings, absl::string
   Require(context.peers.connections() == 0, "the peer's place is free");
   Require(receiving.held_bytes() == 0 && receiving.waiting() == 0, "nothing is set aside");
   Require(service.pool.used_bytes() == 0, "no buffer is kept");
-  return context.counters.abuse(transport::AbuseAction::kConnectionThrottled) == 0;
 }
 
 }  // namespace quantd::fuzz

@@ -1,4 +1,4 @@
-// What the fuzzers of HTTP/2 share besides their inputs: a service with one method, and the peer
+// What the fuzzer of HTTP/2 has besides its inputs: a service with one method, and the peer
 // that sends it an input through a socket.
 #ifndef QUANTD_TESTS_FUZZ_HTTP2_PEER_H_
 #define QUANTD_TESTS_FUZZ_HTTP2_PEER_H_
@@ -33,18 +33,13 @@ struct Surroundings {
   transport::Limits limits;
   uint64_t receive_budget = 4 << 20;
   uint64_t window = 64 << 10;
-  // Whether the input's setting (Around) is used; else it is 0.
-  bool heeds_around = false;
   // Iterations of the loop without any event before the peer ends the connection.
   int quiet_iterations = 3;
 };
 
 // Sends `input` (http2_input.h) on a connection, ends it when nothing more happens, and returns
 // when everything has ended. If calls, reserved memory or buffers are left then, it aborts.
-// `received`: what the server sent; may be null. False: the connection was throttled, so that it
-// depends on timing how much of the input was read.
-bool Converse(OneMethod& service, const Surroundings& surroundings, absl::string_view input,
-              std::string* received);
+void Converse(OneMethod& service, const Surroundings& surroundings, absl::string_view input);
 
 }  // namespace quantd::fuzz
 

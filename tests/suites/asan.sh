@@ -4,7 +4,7 @@
 source "$SUITES/e2e.sh"
 
 rooms=(access loop memory net regions wire operations admission http transport rpc)
-fuzzers=(request http2 http2_differential)
+fuzzers=(request http2)
 
 others=(tests/core/all quantd)
 
