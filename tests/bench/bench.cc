@@ -49,13 +49,11 @@ struct Section {
 };
 constexpr Section kSections[] = {
     {"kernels", RunKernels}, {"operations", RunOperations},
-    {"layouts", RunLayouts},
 #ifndef QUANTD_BENCH_CORE_ONLY
     {"table", RunTable},     {"stream", RunStream},
     {"beside", RunBeside},   {"shared", RunShared},
-    {"tls", RunTls},         {"compression", RunCompression},
-    {"scaling", RunScaling}, {"peers", RunPeers},
-    {"memory", RunMemory},
+    {"tls", RunTls},         {"scaling", RunScaling},
+    {"peers", RunPeers},
 #endif
 };
 

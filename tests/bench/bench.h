@@ -25,8 +25,6 @@ void RunKernels(Report& report);
 // The operations, compared with their bounds, with one thread and with ONNX Runtime; all
 // granularities.
 void RunOperations(Report& report);
-// Weights to the layouts of other software and back, compared with a copy of them.
-void RunLayouts(Report& report);
 
 // Every call, size and number in flight, compared with the echo.
 void RunTable(Report& report);
@@ -38,14 +36,10 @@ void RunScaling(Report& report);
 void RunShared(Report& report);
 // Calls over TLS, compared with the echo over TLS and with quantd without TLS.
 void RunTls(Report& report);
-// Compressed responses, compared with plain ones.
-void RunCompression(Report& report);
 // Compared with the servers that a user would write instead.
 void RunPeers(Report& report);
 // Small calls alone, and while large and heavy ones run.
 void RunBeside(Report& report);
-// Resident memory after mixed requests and after a burst.
-void RunMemory(Report& report);
 
 // A process that disturbs others; see beside.cc.
 int RunFlood(const std::vector<std::string>& arguments);

@@ -266,31 +266,29 @@ void RunTls(Report& report) {
   }
 }
 
-// callback_server.cc and aio_server.py are the servers that one would write with ONNX Runtime.
+// aio_server.py is the server that one would write with ONNX Runtime.
 void RunPeers(Report& report) {
   report.Begin("peers",
-               "quantd beside a raw echo and servers that one would write with ONNX Runtime",
+               "quantd beside a raw echo and the server that one would write with ONNX Runtime",
                Columns::kCalls);
   const std::string library = absl::GetFlag(FLAGS_onnxruntime);
   if (library.empty()) return report.LeftOut("no --onnxruntime");
   const std::string model = absl::GetFlag(FLAGS_models) + "/dynamic_quantize.onnx";
-  const std::string callback_ready = Folder() + "/callback.json",
-                    aio_ready = Folder() + "/aio.json";
+  const std::string aio_ready = Folder() + "/aio.json";
   const Process quantd = StartQuantd("peers_quantd"), echo = StartEcho("peers_echo");
-  const Process callback({CALLBACK_BINARY, callback_ready, library, model}, callback_ready);
   const Process aio({absl::GetFlag(FLAGS_python), AIO_SERVER, aio_ready, model}, aio_ready);
   for (const auto& [bytes, in_flight] : {std::pair<size_t, int>{64 << 10, 8}, {1 << 20, 4}}) {
     const Config config{"DynamicQuantize", false, bytes, in_flight};
     if (!report.Wanted(config.Name())) continue;
     const std::string values = Values(quantd, config);
-    if (values.empty() || values != Values(callback, config) || values != Values(aio, config)) {
+    if (values.empty() || values != Values(aio, config)) {
       report.LeftOut(config.Name() + ": the servers answer differently");
       report.CountErrors(1);
       continue;
     }
     report.Measure({config.Name(),
                     {Calling("quantd", quantd, config), CallingEcho(echo, quantd, config),
-                     Calling("C++ callback", callback, config), Calling("grpc.aio", aio, config)}},
+                     Calling("grpc.aio", aio, config)}},
                    Rounds(12, 24));
   }
 }

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Measures: tests/bench/run.sh [--quick] [SECTION...] [flags]. All sections, or only the named ones; --list names them. Prints
-# tables, writes the figures into build/bench/results.json, beside those of other sections, and ends with a comparison with the
-# project's goals. --plot also draws section break_even, as tests/bench/throughput.svg. Flags are those of quantd_bench
+# tables, and writes the figures into build/bench/results.json, beside those of other sections. --plot also draws section break_even, as tests/bench/throughput.svg. Flags are those of quantd_bench
 # (--filter='tcp 1 MiB x 4', ...); Python's sections have only --quick.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -10,7 +9,7 @@ source "$here/../suites/lib.sh"
 source "$here/../suites/venv.sh"
 cd "$QUANTD_ROOT"
 built=$QUANTD_BUILD/release/tests/bench results=$QUANTD_BUILD/bench
-cpp=(kernels operations layouts table stream beside shared tls compression scaling peers memory)
+cpp=(kernels operations table stream beside shared tls scaling peers)
 python=(client async break_even engine embeddings)
 
 among() { [[ " ${*:2} " == *" $1 "* ]]; }
@@ -28,9 +27,7 @@ for word in "$@"; do
   esac
 done
 mkdir -p "$results" "$QUANTD_LOGS"
-whole=false
 if [[ ${#sections[@]} -eq 0 ]]; then
-  whole=true
   rm -f "$results/results.json"
   sections=("${cpp[@]}" "${python[@]}")
   [[ ${#quick[@]} -eq 0 ]] || sections=("${sections[@]/scaling/}") # takes long
@@ -47,7 +44,7 @@ packages_install build test
 begin=$SECONDS
 echo "TCP's congestion control: $(</proc/sys/net/ipv4/tcp_congestion_control)"
 if [[ ${#ours[@]} -gt 0 ]]; then
-  build_tree release quantd_bench quantd_bench_callback quantd -- -DQUANTD_BUILD_TESTS=ON
+  build_tree release quantd_bench quantd -- -DQUANTD_BUILD_TESTS=ON
   peer=()
   if among operations "${ours[@]}" || among peers "${ours[@]}"; then
     # ONNX Runtime comes from the Python wheel, in the version of the conformance tests.
@@ -71,8 +68,4 @@ if [[ ${#pythons[@]} -gt 0 ]]; then
   fi
 fi
 if $plot; then python3 "$here/plot.py" "$results/results.json" "$here/throughput.svg"; fi
-if $whole; then
-  printf '\n## Goals\n\n'
-  python3 "$here/summary.py" "$results/results.json"
-fi
 printf '\nAll figures: build/bench/results.json; measured in %d s\n' $((SECONDS - begin))

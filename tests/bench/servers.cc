@@ -1,7 +1,6 @@
 #include "servers.h"
 
 #include <algorithm>
-#include <random>
 #include <type_traits>
 #include <utility>
 
@@ -33,28 +32,6 @@ void InRegion(const std::string& name, size_t size, v1::SharedMemoryReference& r
   reference.set_byte_size(size);
 }
 
-std::string NormalFloats(size_t count) {
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal;
-  std::string bytes;
-  for (size_t i = 0; i < count; ++i) {
-    const float value = normal(random);
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-  return bytes;
-}
-
-// Three standard deviations on both sides.
-std::string NormalCodes(size_t count) {
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal(128, 127.0F / 3);
-  std::string codes;
-  for (size_t i = 0; i < count; ++i) {
-    codes.push_back(static_cast<char>(std::clamp(normal(random), 0.0F, 255.0F)));
-  }
-  return codes;
-}
-
 // For the three operations.
 template <typename Message>
 Message Fill(const Config& config) {
@@ -64,7 +41,6 @@ Message Fill(const Config& config) {
   const auto size = static_cast<int64_t>(kWidens ? config.bytes : config.bytes / sizeof(float));
   const auto count = static_cast<size_t>(size);
   x = kWidens ? ToProto(v1::DATA_TYPE_UINT8, {size}, Codes(count)) : FloatTensor({size}, count);
-  if (config.normal) *x.mutable_raw_data() = kWidens ? NormalCodes(count) : NormalFloats(count);
   if (config.shared) {
     x.clear_raw_data();
     InRegion("x", config.bytes, *x.mutable_shared_memory());
@@ -74,8 +50,6 @@ Message Fill(const Config& config) {
     const Operation like({});
     *message.mutable_scale() = ToProto(v1::DATA_TYPE_FLOAT, {}, like.scale());
     *message.mutable_zero_point() = ToProto(v1::DATA_TYPE_UINT8, {}, like.zero_point());
-    // In the middle, so that positive and negative values have codes.
-    if (config.normal) message.mutable_zero_point()->set_raw_data("\x80");
   }
   if constexpr (!kWidens) message.set_report_error(config.report_error);
   return message;

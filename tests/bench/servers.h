@@ -24,7 +24,6 @@ struct Config {
   int connections = 1;           // calls go to them in turn
   bool report_error = false;     // for Quantize: ten times the work
   bool shared = false;           // tensors in regions "x" and "y"
-  bool normal = false;           // normally distributed values, or codes of such
   std::string certificate = {};  // that of a server with TLS, PEM; empty: plain text
   double seconds = 0.06;         // of a turn, unless --seconds says otherwise
 
