@@ -154,13 +154,13 @@ deploy/kubernetes            28      0
 deploy/monitoring           739      0
 deploy/systemd               48      0
 deploy                     1330      0
-tests/bench                   0   5474
+tests/bench                    0   5014
 tests/checkpoints             0    879
 tests/conformance              0   2209
 tests/conformance/quantd_conformance      0   5651
 tests/deploy                  0   1846
 tests/e2e                     0  13255
-tests/fuzz                    0   3208
+tests/fuzz                     0   2403
 tests/image                   0     95
 tests/interop                 0   1675
 tests/languages               0    449
