@@ -54,6 +54,8 @@ test procps ps
 test shellcheck shellcheck
 test python3-dev python3-config
 test python3-venv
+browser chromium chromium
+browser chromium-driver chromedriver
 clang clang-19
 clang libclang-rt-19-dev
 lint clang-tidy-19

@@ -34,6 +34,7 @@
 #include "server/services/health.h"
 #include "server/services/one_response.h"
 #include "server/services/reflection.h"
+#include "server/status.h"
 #include "server/tls_and_tokens.h"
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
@@ -85,6 +86,7 @@ struct Server::Components {
   }
 
   metrics::Readings Read() const;
+  std::string Status() const;
   // Whether requests have been waiting without a break for longer than one may wait.
   bool Crowded() const {
     return admission.crowded_for() > absl::ToChronoNanoseconds(options.queue_timeout);
@@ -128,8 +130,9 @@ metrics::Readings Server::Components::Read() const {
   metrics::Readings now;
   now.inflight_requests = static_cast<double>(admission.inflight_requests());
   now.inflight_bytes = static_cast<double>(admission.inflight_bytes());
-  now.queued_requests =
-      static_cast<double>(admission.queued_requests() + cores.waiting() + receiving.waiting());
+  now.waiting = {static_cast<double>(receiving.waiting()),
+                 static_cast<double>(admission.queued_requests()),
+                 static_cast<double>(cores.waiting())};
   now.receiving_bytes = static_cast<double>(receiving.held_bytes());
   const uint64_t mapped = pool.used_bytes() + pool.kept_bytes();
   now.pool_bytes = static_cast<double>(pool.kept_bytes() + process::KeptByMalloc(mapped));
@@ -157,6 +160,14 @@ metrics::Readings Server::Components::Read() const {
                          static_cast<double>(tracer->failed())};
   }
   return now;
+}
+
+std::string Server::Components::Status() const {
+  StatusFacts facts{"serving", grpc_addresses};
+  if (!health.serving()) facts.state = "not ready";
+  if (Crowded()) facts.state = "overloaded";
+  if (draining) facts.state = "draining";
+  return StatusJson(options, metrics, facts);
 }
 
 void Server::Components::AddRoutes(const AddServices& add_services) {
@@ -294,6 +305,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     pages.metrics = [&c] { return c.metrics.Text(); };
     pages.live = [&c] { return c.prober->Alive(); };
     pages.ready = [&c] { return c.health.serving() && !c.draining && !c.Crowded(); };
+    if (options.status_page) {
+      pages.status_json = [&c] { return c.Status(); };
+      pages.status_page = [&c] { return StatusPage(c.Status()); };
+      pages.status_policy = StatusPolicy();
+    }
     const http::HttpAccess access{tls_and_tokens->certificates.get(), tls_and_tokens->tokens.get()};
     http::HttpLimits limits;
     if (access.certificates != nullptr) limits.connections = memory::kTlsHttpConnections;

@@ -39,6 +39,7 @@ attacks      gate     release  build,test           4    the e2e cases marked ga
 engine       gate     release  build,test           6    the engine's wheel as a user builds it: its tests and conformance over it
 interop_short gate     release  build,test           3    gRPC's interop cases with its client in Go, plain and TLS
 h2spec       gate     release  build,test           2    h2spec, conformance tests of HTTP/2
+browser      gate     release  build,test,browser   1    the status page in a headless Chromium, beside a server under load
 clients      gate     release  build,test,clients   20   the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
 asan         gate     -        build,test           15   tests of core and server, fuzz runs, attacks and load, under ASan and UBSan
 tsan         gate     -        build,test           11   the rooms with threads, attacks and load, under ThreadSanitizer

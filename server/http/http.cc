@@ -4,6 +4,9 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "server/http/connections.h"
 #include "server/http/request_reader.h"
 #include "server/http/response.h"
@@ -12,14 +15,23 @@
 namespace quantd::http {
 namespace {
 
-// 200, or the status with which a request for /metrics is refused.
+// "Basic " and base64 of USER:TOKEN, as browsers send it, as the "Bearer TOKEN" of programs.
+std::string Bearer(const std::string& authorization) {
+  constexpr absl::string_view kBasic = "basic ";
+  std::string pair;
+  if (!absl::StartsWithIgnoreCase(authorization, kBasic)) return authorization;
+  if (!absl::Base64Unescape(authorization.substr(kBasic.size()), &pair)) return "";
+  return absl::StrCat("Bearer ", pair.substr(pair.find(':') + 1));
+}
+
+// 200, or the status with which a request for figures is refused.
 int MayRead(const HttpAccess& access, const RequestReader& request, bool has_certificate) {
   if (access.certificates != nullptr && access.certificates->wants_client_certificates() &&
       !has_certificate) {
     return 403;
   }
-  const bool good =
-      access.tokens == nullptr || access.tokens->Check(request.authorization(), "request").ok();
+  const bool good = access.tokens == nullptr ||
+                    access.tokens->Check(Bearer(request.authorization()), "request").ok();
   return good ? 200 : 401;
 }
 
@@ -27,11 +39,15 @@ std::string AnswerTo(const HttpPages& pages, const HttpAccess& access, const Req
                      bool has_certificate) {
   const bool head = request.head();
   if (request.status() != 200) return ErrorResponse(request.status(), head);
-  if (request.path() == "/metrics") {
+  const bool page = request.path() == "/" && pages.status_page != nullptr;
+  const bool json = request.path() == "/status.json" && pages.status_json != nullptr;
+  if (page || json || request.path() == "/metrics") {
     const int may = MayRead(access, request, has_certificate);
     if (may != 200) return ErrorResponse(may, head);
+    if (page) return Response(200, kHtml, pages.status_page(), head, pages.status_policy);
+    if (json) return Response(200, kJson, pages.status_json(), head);
+    return Response(200, kPrometheusText, pages.metrics(), head);
   }
-  if (request.path() == "/metrics") return Response(200, kPrometheusText, pages.metrics(), head);
   if (request.path() == "/livez") {
     return pages.live() ? Response(200, kPlainText, "ok\n", head)
                         : Response(503, kPlainText, "not live\n", head);

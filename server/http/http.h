@@ -1,6 +1,6 @@
-// The HTTP port: /metrics for Prometheus, /livez and /readyz for probes. It is built for hostile
-// peers: see HttpLimits. GET and HEAD, one request per connection, one thread. It has no part in
-// gRPC requests.
+// The HTTP port: /metrics for Prometheus, /livez and /readyz for probes, / and /status.json for
+// people. It is built for hostile peers: see HttpLimits. GET and HEAD, one request per connection,
+// one thread. It has no part in gRPC requests.
 //
 //   auto http = HttpServer::Start("127.0.0.1:9464", {.metrics = ..., .live = ..., .ready = ...});
 #ifndef QUANTD_SERVER_HTTP_HTTP_H_
@@ -25,14 +25,21 @@ struct HttpPages {
   std::function<std::string()> metrics;  // /metrics: Prometheus' text format
   std::function<bool()> live;            // /livez: 200 or 503
   std::function<bool()> ready;           // /readyz: 200 or 503
+  // The status page at /, its Content-Security-Policy, and /status.json; null: none.
+  std::function<std::string()> status_page = {};
+  std::string status_policy = {};
+  std::function<std::string()> status_json = {};
 };
 
 // Who may read what. Each pointer may be null; the objects must outlive the server. /livez and
-// /readyz are open to everybody, because a probe has neither a certificate nor a token.
+// /readyz are open to everybody, because a probe has neither a certificate nor a token; the other
+// pages are not.
 struct HttpAccess {
-  // If set, the port speaks TLS; /metrics needs a client certificate if there is a client_ca.
+  // If set, the port speaks TLS; a client certificate is needed if there is a client_ca.
   const access::Certificates* certificates = nullptr;
-  const access::Tokens* tokens = nullptr;  // if set, /metrics needs one of these tokens
+  // If set, one of these tokens is needed: as a Bearer, or, for browsers, as the password of any
+  // user.
+  const access::Tokens* tokens = nullptr;
 };
 
 // Limits on what peers may use. The memory is about connections x request_bytes + response_bytes,

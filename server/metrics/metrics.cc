@@ -2,6 +2,7 @@
 #include "server/metrics/metrics.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "server/metrics/page.h"
@@ -145,7 +146,7 @@ void AddLoad(const Readings& now, double busy_core_seconds, Page& page) {
                    "Bytes of memory reserved for messages that are being received.",
                    now.receiving_bytes);
   page.AddOneGauge("quantd_queued_requests", "Requests that wait for memory or for a core.",
-                   now.queued_requests);
+                   std::accumulate(now.waiting.begin(), now.waiting.end(), 0.0));
   page.AddOneGauge("quantd_busy_cores", "Cores that long computations are using.", now.busy_cores);
   page.AddOneGauge("quantd_cores", "Cores that computations may use (--threads).", now.cores);
   page.AddOneCounter("quantd_busy_core_seconds_total",
@@ -199,6 +200,8 @@ void AddLimits(const Readings& now, Page& page) {
 }
 
 }  // namespace
+
+absl::string_view CodeName(size_t code) { return kCodeNames[code]; }
 
 Metrics::Metrics(Build build, std::function<Readings()> read)
     : build_(std::move(build)), read_(std::move(read)) {

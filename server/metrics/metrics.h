@@ -85,11 +85,14 @@ struct OperationMetrics {
   Histogram kernel_seconds;
 };
 
+// The label grpc_code.
+absl::string_view CodeName(size_t code);
+
 // Values that other components count, read when the page is made.
 struct Readings {
   double inflight_requests = 0;
   double inflight_bytes = 0;
-  double queued_requests = 0;
+  std::array<double, 3> waiting{};  // to be received, for memory, for a core
   double receiving_bytes = 0;
   double pool_bytes = 0;
   double regions = 0;
@@ -132,11 +135,16 @@ class Metrics {
   Metrics(Build build, std::function<Readings()> read);
 
   MethodMetrics& method(Method method) { return methods_[static_cast<size_t>(method)]; }
+  const MethodMetrics& method(Method method) const { return methods_[static_cast<size_t>(method)]; }
   // REQUIRES: `method` is an operation.
   OperationMetrics& operation(Method method) { return operations_[wire::OperationIndex(method)]; }
+  const OperationMetrics& operation(Method method) const {
+    return operations_[wire::OperationIndex(method)];
+  }
   // Counts a rejection if `reason` is in kRejections.
   void CountRejection(absl::string_view reason);
   Histogram& queue_seconds() { return queue_seconds_; }
+  const Histogram& queue_seconds() const { return queue_seconds_; }
   Counter& saturated_elements() { return saturated_elements_; }
   // The time of compressing responses, whether or not they got smaller.
   Histogram& compression_seconds() { return compression_seconds_; }
@@ -160,6 +168,8 @@ class Metrics {
                                static_cast<uint64_t>(std::max<int64_t>(time.count(), 0)));
   }
 
+  // What others count, as it is now.
+  Readings Read() const { return read_(); }
   // The page in Prometheus' text format.
   std::string Text() const;
   // The counts of kRejections.

@@ -154,7 +154,10 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
   return {
       Listen(o.listen),
       Text("http_listen", o.http_listen, "127.0.0.1:9464",
-           "Address for /metrics, /livez and /readyz; empty: none", http),
+           "Address for the status page, /metrics, /livez and /readyz; empty: none", http),
+      Word("status_page", o.status_page, "on",
+           Words<bool>{{"on", true}, {"off", false}, {"true", true}, {"false", false}},
+           "Whether the HTTP port shows the status page at / and /status.json: on or off"),
       Text("ready_file", o.ready_file, "",
            "File to write when the server is ready: JSON with every bound address and the process "
            "id"),

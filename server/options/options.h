@@ -22,6 +22,7 @@ namespace quantd::server {
 struct Options {
   std::vector<std::string> listen;
   std::string http_listen;
+  bool status_page = true;
   std::string ready_file;
   memory::Shares memory;  // --max_message_bytes and the budgets among them
   int64_t max_inflight_requests = 0;

@@ -323,7 +323,7 @@ def test_the_charts_flags_are_the_servers(request):
 def test_the_readmes_examples_are_yaml_and_name_metrics_that_exist():
     text = (chart.CHART / "README.md").read_text()
     examples = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.S) if "{{" not in block]
-    assert len(examples) == 4 and all(yaml.safe_load(block) for block in examples)
+    assert len(examples) == 3 and all(yaml.safe_load(block) for block in examples)
     (scaled,) = [yaml.safe_load(block) for block in examples if "ScaledObject" in block]
     chart.check_schema(scaled)
     golden = (chart.ROOT / "tests/golden/metrics.txt").read_text()

@@ -133,7 +133,7 @@ server/services             880    279
 server/trace                319    208
 server/transport           4883   3830
 server/wire                2341   3974
-server                      910    125
+server                     1140    125
 client/checkpoints         4397      0
 client/cli/commands         3326      0
 client/cli/engine          1206      0
@@ -155,6 +155,7 @@ deploy/monitoring           739      0
 deploy/systemd               48      0
 deploy                     1330      0
 tests/bench                    0   5014
+tests/browser                  0    240
 tests/checkpoints             0    879
 tests/conformance              0   2209
 tests/conformance/quantd_conformance      0   5651
@@ -167,7 +168,7 @@ tests/languages               0    449
 tests/monitoring              0   1336
 tests/packages                0    161
 tests/suites                  0   2085
-tests                          0    679
+tests                          0    685
 .                           201      0
 """
 CODE = re.compile(r"(\.(h|cc|c|inc|py|pyi|sh|go|js|mjs|java|rs|cmake|proto|ya?ml|tpl|toml)|CMakeLists\.txt|Dockerfile)$")

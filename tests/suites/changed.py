@@ -26,6 +26,8 @@ ROWS = [
     ("tests/client/*", "unit"),
     ("tests/e2e/*", "e2e attacks asan_wire asan tsan tsan_e2e soak"),
     ("tests/fuzz/*", "unit asan_wire asan fuzz"),
+    ("tests/browser/*", "browser"),
+    ("server/status*", f"{CPP} browser"),
     ("tests/golden/*", "unit e2e attacks"),
     ("tests/conformance/*", "python conformance outside local engine deploy"),
     ("tests/checkpoints/*", "checkpoints"),

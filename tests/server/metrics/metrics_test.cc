@@ -69,7 +69,7 @@ Readings Now() {
   Readings now;
   now.inflight_requests = 3;
   now.inflight_bytes = 4e9;
-  now.queued_requests = 5;
+  now.waiting = {1, 2, 2};
   now.receiving_bytes = 6;
   now.pool_bytes = 7;
   now.regions = 16;
