@@ -47,8 +47,8 @@ class RequestRun final : private transport::MessageSource {
 
   // Reads the request. `read` completes as for ServerCall::Read.
   void Read(loop::Event& read) { stream_.Read(message_, read); }
-  // Decodes the received message, a call's request or (kStream) an item, unless its fields other than the tensors are large: then Execute decodes
-  // it, with memory reserved for it.
+  // Decodes the received message, a call's request or (kStream) an item, unless its fields other
+  // than the tensors are large: then Execute decodes it, with memory reserved for it.
   absl::Status Decode(wire::Method method);
   // Asks for the memory of all remaining steps. If it returns OK, `admitted` completes; pass its
   // value to Admitted.

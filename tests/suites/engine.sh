@@ -16,7 +16,7 @@ prepare() {
 build() { with_lock "$wheels/lock" build_alone; }
 build_alone() {
   local stamp pip=("$layered/bin/python" -m pip --disable-pip-version-check)
-  stamp=$(find CMakeLists.txt core client/checkpoints client/cli/files client/status_macros.h client/python-core tests/suites/engine.sh -type f -not -name '*.pyc' -print0 |
+  stamp=$(find CMakeLists.txt core proto client/checkpoints client/cli client/cpp client/status_macros.h client/python-core tests/suites/engine.sh -type f -not -name '*.pyc' -print0 |
     sort -z | xargs -0 sha256sum | cat - "$layered/made.stamp" | sha256sum)
   if [[ $(cat "$wheels/stamp" 2>/dev/null) != "$stamp" ]]; then
     rm -rf "$wheels"/{built,repaired,stamp}

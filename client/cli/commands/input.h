@@ -19,7 +19,8 @@ struct Input {
   TensorView view;
 };
 
-// `output`: scratch is made in its folder. Returns INVALID_ARGUMENT with the path for another format, and for errors in the file.
+// `output`: scratch is made in its folder. Returns INVALID_ARGUMENT with the path for another
+// format, and for errors in the file.
 absl::Status OpenInput(const std::string& path, const std::string& output, Input* input);
 // Takes a tensor of an open file.
 absl::Status TakeTensor(const TensorFile& file, const StoredTensor& tensor,
