@@ -144,7 +144,7 @@ client/go                   299    197
 client/java                 280    153
 client/node                 262    105
 client/python               7607   5941
-client/python-core          1523   1448
+client/python-core          1523   1335
 client/rust                 296    114
 client                       40   3407
 proto                       864      0
