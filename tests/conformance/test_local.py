@@ -1,4 +1,4 @@
-"""quantd.local() against a running server: the same bits, and for wrong requests the same errors, texts and fields."""
+"""quantd.local() against a running server: for wrong requests the same errors, texts and fields. Bits: all other files, with --engine=local."""
 
 import copy
 import dataclasses
@@ -10,10 +10,6 @@ import pytest
 import ask
 from quantd_conformance import oracle_types as ot
 import quantd
-from compare import count
-from generate import rng
-from quantd_conformance.values import KINDS, any_codes, data, inputs, scales, zero_points
-from quantd_conformance.cases.random_calls import SCALES, XS, a_granularity, a_request, a_shape, pick
 
 pytest.importorskip("quantd_core", reason="quantd-core is not installed: ./tests/run.sh engine builds it")
 
@@ -48,52 +44,6 @@ def alike(server, local, operation, *arguments, **options):
     ours = outcome(local, operation, *arguments, **options)
     assert ours == theirs, f"{operation}: {options}"
     return theirs
-
-
-@pytest.mark.parametrize("chunk", range(5))
-def test_random_calls(server, local, chunk):
-    """Every type and granularity, right calls and wrong ones."""
-    refused = 0
-    for i in range(chunk * 80, (chunk + 1) * 80):
-        r = rng("local", i)
-        shape, options, scale_shape = a_request(r)
-        xt, t, st = pick(r, XS), pick(r, ot.OUTPUTS), pick(r, SCALES)
-        scale = scales(r, scale_shape, st)
-        if scale.size and r.random() < 0.05 and st.kind == "float":
-            scale.reshape(-1)[int(r.integers(scale.size))] = pick(r, [0.0, np.nan, np.inf])
-        zero = zero_points(r, scale_shape, t) if r.random() < 0.6 else None
-        x = inputs(r, shape, xt, scales(r, shape, ot.FLOAT), t)
-        extra = dict(saturate=bool(r.random() < 0.6), report_error=bool(r.random() < 0.5))
-        if r.random() < 0.2:
-            extra["precision"] = pick(r, ot.FLOATS)
-        if r.random() < 0.2:
-            extra["before_rounding"] = True
-        results = [alike(server, local, "quantize", x, scale, zero, output_type=pick(r, (None, t, t)), **options, **extra)]
-        output = pick(r, (None, *ot.FLOATS))
-        codes = any_codes(r, shape, pick(r, ot.OUTPUTS + (ot.INT32,)))
-        results.append(alike(server, local, "dequantize", codes, scale, zero, output_type=output, **options))
-        values = data(r, shape, pick(r, ot.FLOATS), pick(r, KINDS)).copy()
-        if values.size and r.random() < 0.2:
-            values.reshape(-1)[int(r.integers(values.size))] = pick(r, [np.nan, np.inf])
-        results.append(alike(
-            server, local, "dynamic_quantize", values, output_type=t, scale_type=pick(r, ot.FLOATS * 2 + (ot.E8M0, ot.E4M3FN)),
-            symmetric=bool(r.random() < 0.4), ignore=bool(r.random() < 0.5), report_error=bool(r.random() < 0.5), **options))
-        refused += sum(isinstance(found, tuple) for found in results)
-        count("the server, quantd.local()", 3 * x.size, 3)
-    assert 20 < refused < 200  # of 240: neither all right nor all wrong
-
-
-@pytest.mark.parametrize("t", ot.OUTPUTS, ids=lambda t: t.name)
-def test_large_tensors(server, local, t):
-    """Several tasks and threads. Sums of errors depend on the number of threads and are not compared."""
-    r = rng("local large", t.name)
-    x = (r.standard_normal((1100, 1003)) * 50).astype(np.float32)
-    scale = np.abs(r.standard_normal(1003)).astype(np.float32) + 0.1
-    theirs = alike(server, local, "quantize", x, scale, output_type=t)
-    codes = np.frombuffer(theirs["y"][2], t.dtype).reshape(x.shape)
-    alike(server, local, "dequantize", codes, scale, output_type=ot.FLOAT)
-    alike(server, local, "dynamic_quantize", x, output_type=t, axis=0)
-    alike(server, local, "dynamic_quantize", x, output_type=t, axis=1, block_size=32, scale_type=ot.E8M0)
 
 
 X = np.ones((4, 6), np.float32)
@@ -173,19 +123,6 @@ def test_wrong_choices(server, local):
         with pytest.raises(quantd.QuantdError) as caught:
             client.health("no.such.Service")
         assert (caught.value.code.name, caught.value.message) == ("NOT_FOUND", "this server has no such service")
-
-
-def test_random_streams(server, local):
-    r = rng("local stream")
-    with server.stream() as theirs, local.stream() as ours:
-        futures = []
-        for _ in range(100):
-            shape = a_shape(r)
-            options, scale_shape = a_granularity(r, shape)
-            x, scale = inputs(r, shape, ot.FLOAT, scales(r, shape, ot.FLOAT), ot.INT8), scales(r, scale_shape, ot.FLOAT)
-            futures.append([s.quantize(x, scale, output_type="int8", **options) for s in (theirs, ours)])
-        for one, other in futures:
-            assert one.result(60).y.tobytes() == other.result(0).y.tobytes()
 
 
 def test_functions_of_the_module(local):

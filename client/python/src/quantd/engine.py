@@ -137,6 +137,8 @@ class Engine:
         threads : int, optional
             Threads for this call; by default the engine's.
         """
+        if scale is None:
+            raise errors.wrong_type("scale", "scale is missing")
         blocks = _blocks(axis, block_size, block_shape)
         y, error, kept_scale, kept_zero_point, input_type = self._native.quantize(
             x,
