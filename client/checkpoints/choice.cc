@@ -5,17 +5,12 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace quantd::checkpoints {
-namespace {
-
 bool Matches(absl::string_view name, const RE2& pattern) {
   return RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), pattern);
 }
-
-}  // namespace
 
 struct Choice::Patterns {
   Patterns(const std::string& only_text, const std::string& skip_text)
@@ -48,11 +43,5 @@ std::string Choice::SkipReason(absl::string_view name) const {
 }
 
 bool Choice::has_only() const { return patterns_->has_only; }
-
-bool IsWeightOfLinear(absl::string_view name) {
-  static const RE2* const others = new RE2(
-      R"((^|\.)([^.]*(embed|norm|router)[^.]*|lm_head|wte|wpe|ln_[^.]*|gate|shared_expert_gate)\.weight$)");
-  return absl::EndsWith(name, ".weight") && !Matches(name, *others);
-}
 
 }  // namespace quantd::checkpoints

@@ -8,7 +8,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+namespace re2 {
+class RE2;
+}
+
 namespace quantd::checkpoints {
+
+// Whether a name has a part that matches.
+bool Matches(absl::string_view name, const re2::RE2& pattern);
 
 // Immutable, thread-safe.
 class Choice {
@@ -23,10 +30,6 @@ class Choice {
   struct Patterns;
   std::shared_ptr<const Patterns> patterns_;
 };
-
-// Whether a name is that of a weight that is quantized by default: it ends in .weight, and does not
-// belong to an embedding, a norm, a router, a gate or the head.
-bool IsWeightOfLinear(absl::string_view name);
 
 }  // namespace quantd::checkpoints
 

@@ -1,9 +1,11 @@
 #include "checkpoints/config.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -93,13 +95,16 @@ Json Fp8(const std::vector<std::string>& ignored) {
           {"weight_block_size", {128, 128}}};
 }
 
+const char* TorchName(DataType type) {
+  if (type == DataType::kBfloat16) return "bfloat16";
+  return type == DataType::kFloat16 ? "float16" : "float32";
+}
+
 Json BitsAndBytes(Layout layout, const std::vector<std::string>& ignored, DataType weights) {
   const bool eight = layout == Layout::kBnbInt8;
   const bool nf4 = layout == Layout::kBnbNf4 || layout == Layout::kBnbNf4Double;
   const bool twice = layout == Layout::kBnbNf4Double || layout == Layout::kBnbFp4Double;
-  const char* type = weights == DataType::kBfloat16  ? "bfloat16"
-                     : weights == DataType::kFloat16 ? "float16"
-                                                     : "float32";
+  const char* type = TorchName(weights);
   return {{"_load_in_4bit", !eight},
           {"_load_in_8bit", eight},
           {"bnb_4bit_compute_dtype", eight ? "float32" : type},
@@ -123,24 +128,104 @@ const Json* FindConfig(const Json& config) {
   return nullptr;
 }
 
-}  // namespace
+const Json kNull;
 
-std::string QuantMethod(const Json& config) {
-  if (!config.is_object()) return "";
-  const Json* found = FindConfig(config);
-  for (auto it = config.begin(); found == nullptr && it != config.end(); ++it) {
-    if (it->is_object()) found = FindConfig(*it);
-  }
-  if (found == nullptr) return "";
-  const auto quant_method = found->is_object() ? found->find("quant_method") : found->end();
-  if (!found->is_object() || quant_method == found->end() || !quant_method->is_string())
-    return "unknown";
-  return quant_method->get<std::string>();
+const Json& Member(const Json& json, const char* key) {
+  if (!json.is_object()) return kNull;
+  const auto at = json.find(key);
+  return at == json.end() ? kNull : *at;
 }
 
-bool CanDecode(absl::string_view quant_method) {
-  return quant_method == "fp8" || quant_method == "compressed-tensors" ||
-         quant_method == "bitsandbytes";
+std::string Text(const Json& json, const char* key) {
+  const Json& member = Member(json, key);
+  return member.is_string() ? member.get<std::string>() : "";
+}
+
+// Adds a grid of [rows, columns].
+void AddGrid(const Json& blocks, Quantization* result) {
+  const auto good = [](const Json& length) {
+    return length.is_number_integer() && length.get<int64_t>() > 0;
+  };
+  if (blocks.is_array() && blocks.size() == 2 && good(blocks[0]) && good(blocks[1])) {
+    result->grids.push_back({blocks[0].get<int64_t>(), blocks[1].get<int64_t>()});
+  } else {
+    result->refused = "its blocks are not two positive numbers";
+  }
+}
+
+// The config_groups of compressed-tensors.
+void ReadSchemes(const Json& config, Quantization* result) {
+  const std::string sparsity = Text(Member(config, "sparsity_config"), "format");
+  if (!sparsity.empty() && sparsity != "dense") {
+    result->refused = absl::StrCat("sparse weights (", sparsity, ") cannot be decoded");
+  }
+  if (!Member(Member(config, "transform_config"), "config_groups").empty()) {
+    result->refused = "transformed weights (transform_config) cannot be decoded";
+  }
+  const Json& groups = Member(config, "config_groups");
+  if (!groups.is_object()) return;
+  bool same_bits = true;
+  for (const auto& [name, group] : groups.items()) {
+    const Json& weights = Member(group, "weights");
+    const std::string strategy = Text(weights, "strategy");
+    const Json& bits = Member(weights, "num_bits");
+    if (!weights.is_object()) continue;
+    if (strategy == "tensor") {
+      result->grids.push_back({0, 0});
+    } else if (strategy == "channel") {
+      result->grids.push_back({1, 0});
+    } else if (strategy == "block") {
+      AddGrid(Member(weights, "block_structure"), result);
+    } else if (strategy == "group" || strategy == "tensor_group") {
+      AddGrid(Json::array({1, Member(weights, "group_size")}), result);
+    } else {
+      result->refused = absl::StrCat("strategy '", strategy, "' of weights cannot be decoded");
+    }
+    if (bits.is_number_integer()) {
+      const int number = static_cast<int>(std::clamp<int64_t>(bits.get<int64_t>(), 0, 64));
+      same_bits &= result->bits == 0 || result->bits == number;
+      result->bits = number;
+    }
+  }
+  if (!same_bits) result->bits = 0;
+}
+
+// Sets the type of floats wherever a config names one.
+void SetDtype(const char* dtype, Json* config) {
+  for (auto it = config->begin(); it != config->end(); ++it) {
+    if (it->is_object()) SetDtype(dtype, &*it);
+    const bool is_name = it.key() == "dtype" || it.key() == "torch_dtype";
+    if (is_name && it->is_string()) *it = dtype;
+  }
+}
+
+}  // namespace
+
+Quantization ReadQuantization(const Json& config, const Json& hf_quant_config) {
+  Quantization result;
+  const Json* found = config.is_object() ? FindConfig(config) : nullptr;
+  for (auto it = config.begin(); config.is_object() && found == nullptr && it != config.end();
+       ++it) {
+    if (it->is_object()) found = FindConfig(*it);
+  }
+  const Json& modelopt = Member(hf_quant_config, "quantization");
+  const bool has_modelopt = Member(modelopt, "quant_algo").is_string();
+  if (found == nullptr && !has_modelopt) return result;
+  const Json& own = found == nullptr ? kNull : *found;
+  result.method = has_modelopt && found == nullptr ? "modelopt" : Text(own, "quant_method");
+  if (result.method.empty()) result.method = "unknown";
+  constexpr absl::string_view kMethods[] = {"fp8",  "compressed-tensors", "bitsandbytes", "mxfp4",
+                                            "modelopt", "fbgemm_fp8"};
+  if (std::find(std::begin(kMethods), std::end(kMethods), result.method) == std::end(kMethods)) {
+    result.refused = absl::StrCat("quant_method '", result.method, "' cannot be decoded: ",
+                                  absl::StrJoin(kMethods, ", "), " can");
+  } else if (result.method == "fp8") {
+    const Json& blocks = Member(own, "weight_block_size");
+    if (blocks.is_array()) AddGrid(blocks, &result);
+  } else if (result.method == "compressed-tensors") {
+    ReadSchemes(own, &result);
+  }
+  return result;
 }
 
 std::string WithQuantization(Json config, Layout layout, const std::vector<std::string>& ignored,
@@ -158,12 +243,15 @@ std::string WithQuantization(Json config, Layout layout, const std::vector<std::
   return DumpJson(config);
 }
 
-std::string WithoutQuantization(Json config) {
+std::string WithoutQuantization(Json config, DataType output) {
   for (const char* key : kKeys) config.erase(key);
   for (Json& part : config) {
     if (!part.is_object()) continue;
     for (const char* key : kKeys) part.erase(key);
   }
+  const char* dtype = TorchName(output);
+  if (!config.contains("torch_dtype")) config["dtype"] = dtype;
+  SetDtype(dtype, &config);
   return DumpJson(config);
 }
 

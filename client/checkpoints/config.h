@@ -11,19 +11,32 @@
 
 namespace quantd::checkpoints {
 
-// quant_method of a quantization_config, at the top level or one level below (as in text_config);
-// "unknown" if it has none; empty if there is no quantization_config.
-std::string QuantMethod(const Json& config);
-// Whether weights of this method can be decoded.
-bool CanDecode(absl::string_view quant_method);
+// A grid of scales that a config allows: one for `rows` x `columns` elements; 0: all of them.
+struct GridOfScales {
+  int64_t rows = 0, columns = 0;
+};
+
+// What a model's config says about how its weights are quantized.
+struct Quantization {
+  std::string method;  // quant_method; "unknown" if it has none; empty: nothing is quantized
+  // Why it cannot be decoded, empty if it can.
+  std::string refused;
+  // The grids of its schemes; empty: the config names none, so that shapes alone tell.
+  std::vector<GridOfScales> grids;
+  int bits = 0;  // of integers, if all schemes have the same; else 0
+};
+
+// Looks at the top level of config.json and one below (as in text_config), and at
+// hf_quant_config.json, which ModelOpt writes (null: there is none).
+Quantization ReadQuantization(const Json& config, const Json& hf_quant_config);
 
 // config.json of the converted model: with the settings that `layout`'s loaders read, as its
 // package writes them. `ignored`: the modules that were not converted. `weights`: the original type
 // of the weights.
 std::string WithQuantization(Json config, Layout layout, const std::vector<std::string>& ignored,
                              DataType weights);
-// The config without any quantization_config.
-std::string WithoutQuantization(Json config);
+// The config without any quantization_config, whose floats are `output`.
+std::string WithoutQuantization(Json config, DataType output);
 
 }  // namespace quantd::checkpoints
 

@@ -1,7 +1,10 @@
 #include "checkpoints/conversion.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -9,30 +12,36 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "checkpoints/config.h"
 #include "checkpoints/errors.h"
+#include "checkpoints/families.h"
 #include "checkpoints/ggml_types.h"
 #include "status_macros.h"
 
 namespace quantd::checkpoints {
 namespace {
 
-// Weights of one parent that are multiplied together: the packages use a common maximum for them.
-constexpr std::array<std::array<absl::string_view, 3>, 4> kSets = {{
+// Weights of one parent that loaders multiply together: they have a common maximum.
+constexpr std::array<std::array<absl::string_view, 3>, 5> kSets = {{
     {"q_proj", "k_proj", "v_proj"},
     {"gate_proj", "up_proj", ""},
     {"w1", "w3", ""},
     {"wq_a", "wkv_a_with_mqa", ""},
+    {"q_a_proj", "kv_a_proj_with_mqa", ""},
 }};
 
 absl::Status Cannot(const Tensor& tensor, absl::string_view reason) {
   return WeightError(absl::InvalidArgumentError(reason), tensor.name);
 }
 
+absl::Status NothingConverted(const Model& model, absl::string_view reason) {
+  return ContentError(absl::StrCat(model.path, ": 0 of ", model.places.size(),
+                                   " tensors converted", reason.empty() ? "" : ": ", reason));
+}
+
 // Why a tensor can't be converted, whatever its blocks; empty if it can.
 std::string WeightSkipReason(const Tensor& tensor, bool any_rank) {
   if (tensor.type == DataType::kUnspecified) return absl::StrCat("its type is ", tensor.dtype);
-  const size_t rank = tensor.shape.size();
+  const size_t rank = Dimensions(tensor);
   if (any_rank ? rank < 2 : rank != 2) {
     return absl::StrCat(rank == 0 ? "no" : std::to_string(rank),
                         rank == 1 ? " dimension" : " dimensions");
@@ -42,48 +51,78 @@ std::string WeightSkipReason(const Tensor& tensor, bool any_rank) {
 
 class Encoding {
  public:
-  Encoding(const Model& model, const Selection& selection, Conversion* result)
-      : model_(model), selection_(selection), result_(result), target_(result->target) {}
+  Encoding(const Model& model, const Inventory& inventory, const Selection& selection,
+           Conversion* result)
+      : model_(model),
+        inventory_(inventory),
+        selection_(selection),
+        result_(result),
+        target_(result->target) {}
 
   absl::Status Run() {
     for (uint32_t i = 0; i < model_.shards.size(); ++i) {
-      std::vector<Decision>& decisions = result_->decisions.emplace_back();
-      for (const Tensor& tensor : model_.shards[i].tensors) {
-        QUANTD_ASSIGN_OR_RETURN(Decision decision, Of(tensor));
+      result_->decisions.emplace_back();
+      for (uint32_t j = 0; j < model_.shards[i].tensors.size(); ++j) {
+        QUANTD_ASSIGN_OR_RETURN(Decision decision, Of({i, j}));
         if (decision.fate == Fate::kConverted && result_->weights_type == DataType::kUnspecified) {
-          result_->weights_type = tensor.type;
+          result_->weights_type = model_.tensor({i, j}).type;
         }
-        decisions.push_back(std::move(decision));
+        result_->decisions[i].push_back(std::move(decision));
       }
     }
+    if (result_->weights_type == DataType::kUnspecified) return Nothing();
     FindIgnored();
     if (SharesFacts(target_.layout)) FindSets();
     return absl::OkStatus();
   }
 
  private:
-  absl::StatusOr<Decision> Of(const Tensor& tensor) {
+  absl::StatusOr<Decision> Of(Place place) {
+    const Tensor& tensor = model_.tensor(place);
+    const InventoryEntry& entry = inventory_.at(place);
     const bool from_gguf = model_.kind == ModelKind::kGguf;
     std::string reason = selection_.choice.SkipReason(tensor.name);
-    if (reason.empty() && !from_gguf && !selection_.all && !IsWeightOfLinear(tensor.name)) {
-      reason = "its name; --all includes it";
-    }
     if (!reason.empty()) return Left(tensor, std::move(reason));
-    reason = WeightSkipReason(tensor, /*any_rank=*/from_gguf);
     Decision decision;
     decision.fate = Fate::kConverted;
     decision.layout = target_.layout;
+    reason = WeightSkipReason(tensor, /*any_rank=*/from_gguf);
     if (reason.empty()) {
       const auto plan = PlanWeight({target_.layout, tensor.type, tensor.shape});
-      if (plan.ok()) return decision;
-      reason = std::string(plan.status().message());
-      if (target_.gguf() && !from_gguf) {  // rows that are not whole blocks
+      if (!plan.ok() && target_.gguf() && !from_gguf) {  // rows that are not whole blocks
         decision.layout = Layout::kGgufF16;
-        return decision;
+      } else if (!plan.ok()) {
+        reason = std::string(plan.status().message());
       }
     }
+    const bool floats =
+        entry.role == TensorRole::kLinear || entry.role == TensorRole::kFloats;
+    if (floats && !entry.is_named_weight && !selection_.all) {
+      return Left(tensor,
+                  absl::StrCat(entry.reason, reason.empty() ? "; --all includes it" : ""));
+    }
+    if (reason.empty()) return decision;
     if (selection_.choice.has_only()) return Cannot(tensor, reason);
     return Left(tensor, std::move(reason));
+  }
+
+  // The error if nothing is converted: for the first tensor that --only names, or that might be.
+  absl::Status Nothing() const {
+    std::optional<Place> first;
+    for (uint32_t i = 0; i < model_.shards.size(); ++i) {
+      for (uint32_t j = 0; j < model_.shards[i].tensors.size(); ++j) {
+        const Place place{i, j};
+        if (!selection_.choice.SkipReason(model_.tensor(place).name).empty()) continue;
+        const bool better = first.has_value() && inventory_.at(place).is_named_weight &&
+                            !inventory_.at(*first).is_named_weight;
+        if (!first.has_value() || better) first = place;
+      }
+    }
+    if (!first.has_value()) return NothingConverted(model_, "--only and --skip leave none");
+    const std::string& reason = result_->at(*first).reason;
+    const Tensor& tensor = model_.tensor(*first);
+    if (selection_.choice.has_only()) return Cannot(tensor, reason);
+    return NothingConverted(model_, absl::StrCat("'", tensor.name, "': ", reason));
   }
 
   // The decision for a tensor that is not converted.
@@ -102,13 +141,24 @@ class Encoding {
   }
 
   void FindIgnored() {
-    std::set<std::string> modules = {"lm_head"};
+    std::set<std::string> modules;
+    for (std::string& head : Family(model_).TiedHeads()) modules.insert(std::move(head));
+    const bool expressions = Info(target_.layout).family == LayoutFamily::kCompressedTensors;
     for (uint32_t i = 0; i < model_.shards.size(); ++i) {
       for (uint32_t j = 0; j < model_.shards[i].tensors.size(); ++j) {
         const Tensor& tensor = model_.shards[i].tensors[j];
         absl::string_view module = tensor.name;
-        if (result_->at({i, j}).fate == Fate::kConverted || tensor.shape.size() != 2) continue;
-        if (absl::ConsumeSuffix(&module, ".weight")) modules.emplace(module);
+        if (result_->at({i, j}).fate == Fate::kConverted) continue;
+        if (IsExperts(tensor)) {
+          // Loaders make a module of each expert, or one of all.
+          constexpr absl::string_view kExperts = "experts";
+          module = module.substr(0, module.find(kExperts) + kExperts.size());
+          modules.emplace(module);
+          const re2::StringPiece text(module.data(), module.size());
+          if (expressions) modules.insert(absl::StrCat("re:", RE2::QuoteMeta(text), "\\..*"));
+        } else if (tensor.shape.size() == 2 && absl::ConsumeSuffix(&module, ".weight")) {
+          modules.emplace(module);
+        }
       }
     }
     result_->ignored.assign(modules.begin(), modules.end());
@@ -141,89 +191,102 @@ class Encoding {
   }
 
   const Model& model_;
+  const Inventory& inventory_;
   const Selection& selection_;
   Conversion* const result_;
   const Target& target_;
 };
 
 // Refuses models that an encoder must not convert.
-absl::Status RefuseQuantized(const Model& model, const Target& target) {
+absl::Status RefuseQuantized(const Model& model, const Inventory& inventory,
+                             const Target& target) {
   constexpr char kFirst[] = "decode it first (--to=bf16)";
-  if (model.kind == ModelKind::kGguf) {
-    if (!target.gguf()) {
-      return ContentError(absl::StrCat(model.path, " is a .gguf, which ", target.name,
-                                       " is not made of; ", kFirst));
-    }
-    for (const Tensor& tensor : model.shards[0].tensors) {
-      if (IsPlain(*FindGgml(int64_t{tensor.ggml_type}))) continue;
-      return ContentError(absl::StrCat(model.path, ": '", tensor.name, "' is quantized already, ",
-                                       tensor.dtype, "; ", kFirst));
-    }
-    return absl::OkStatus();
-  }
-  if (const std::string quant_method = QuantMethod(model.config); !quant_method.empty()) {
-    return ContentError(absl::StrCat(model.config_file->path, " has a quantization_config (",
-                                     quant_method, "): the model is quantized already; ", kFirst));
+  if (model.kind == ModelKind::kGguf && !target.gguf()) {
+    return ContentError(absl::StrCat(model.path, " is a .gguf, which ", target.name,
+                                     " is not made of; ", kFirst));
   }
   for (const Shard& shard : model.shards) {
     if (shard.metadata.count("quantd") == 0) continue;
     return ContentError(
         absl::StrCat(shard.file.path, " was quantized by quantctl; quantctl dequantize it first"));
   }
-  const absl::StatusOr<std::vector<QuantizedWeight>> found = FindQuantizedWeights(model);
-  if (!found.ok()) {
-    return IsFileError(found.status())
-               ? ContentError(absl::StrCat(model.path, ": ", found.status().message()))
-               : found.status();
+  std::string what;
+  if (const std::string& method = inventory.quantization.method; !method.empty()) {
+    absl::StrAppend(&what, ", by a quantization_config (", method, ")");
   }
-  if (found->empty()) return absl::OkStatus();
-  return ContentError(absl::StrCat(model.path, ": '", (*found)[0].name, "' is quantized already (",
-                                   Info((*found)[0].plan.layout).name, "); ", kFirst));
+  if (const auto place = inventory.First(TensorRole::kCodes); place.has_value()) {
+    absl::StrAppend(&what, ", '", model.tensor(*place).name, "' (", RoleText(inventory, *place),
+                    ")");
+  }
+  if (what.empty()) return absl::OkStatus();
+  return ContentError(
+      absl::StrCat(model.path, " is quantized already: ", what.substr(2), "; ", kFirst));
 }
 
-absl::Status Decode(const Model& model, const Selection& selection, Conversion* result) {
-  const std::string quant_method = QuantMethod(model.config);
-  if (!quant_method.empty() && !CanDecode(quant_method)) {
-    return ContentError(absl::StrCat(model.config_file->path, ": quant_method '", quant_method,
-                                     "' cannot be decoded: fp8, compressed-tensors and "
-                                     "bitsandbytes can"));
+absl::Status RefuseUnexplained(const Model& model, const Inventory& inventory,
+                               const Choice& choice) {
+  const auto first = inventory.First(TensorRole::kCodes);
+  if (const std::string& why = inventory.quantization.refused; !why.empty()) {
+    return ContentError(absl::StrCat(
+        model.path, ": ", why,
+        first.has_value() ? absl::StrCat(" ('", model.tensor(*first).name, "')") : ""));
   }
-  absl::StatusOr<std::vector<QuantizedWeight>> weights = FindQuantizedWeights(model);
-  if (!weights.ok()) {
-    return ContentError(absl::StrCat(model.path, ": ", weights.status().message()));
-  }
-  if (weights->empty() && quant_method.empty() && model.kind != ModelKind::kGguf) {
-    return ContentError(absl::StrCat(model.path, " has nothing to decode: no tensor is quantized"));
-  }
-  result->weights = *std::move(weights);
-  for (const Shard& shard : model.shards) {
-    std::vector<Decision>& decisions = result->decisions.emplace_back(shard.tensors.size());
-    for (Decision& decision : decisions) decision.reason = "it is not quantized";
-  }
-  result->removes_config = true;
-  const auto at = [result](Place place) -> Decision& {
-    return result->decisions[place.shard][place.tensor];
-  };
-  for (size_t i = 0; i < result->weights.size(); ++i) {
-    const QuantizedWeight& weight = result->weights[i];
-    if (std::string reason = selection.choice.SkipReason(weight.name); !reason.empty()) {
-      result->removes_config = false;
-      for (const std::optional<Place>& part : weight.parts) {
-        if (part.has_value()) at(*part).reason = reason;
-      }
-      continue;
+  for (uint32_t i = 0; i < model.shards.size(); ++i) {
+    for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
+      const InventoryEntry& entry = inventory.at({i, j});
+      const std::string& name = model.tensor({i, j}).name;
+      if (entry.role != TensorRole::kUnknown || !choice.SkipReason(name).empty()) continue;
+      return ContentError(absl::StrCat(model.path, ": '", name, "' is not understood: ",
+                                       entry.reason));
     }
-    for (const std::optional<Place>& part : weight.parts) {
-      if (part.has_value()) at(*part).fate = Fate::kPart;
-    }
-    for (const Place& companion : weight.companions) {
-      at(companion).fate = Fate::kLeftOut;
-      at(companion).reason = "it belongs to quantized activations";
-    }
-    at(weight.main).fate = Fate::kConverted;
-    at(weight.main).weight = static_cast<int32_t>(i);
   }
   return absl::OkStatus();
+}
+
+absl::Status Decode(const Model& model, Inventory* inventory, const Selection& selection,
+                    Conversion* result) {
+  const Choice& choice = selection.choice;
+  QUANTD_RETURN_IF_ERROR(RefuseUnexplained(model, *inventory, choice));
+  const bool gguf = model.kind == ModelKind::kGguf;
+  if (inventory->weights.empty() && inventory->quantization.method.empty() && !gguf) {
+    return ContentError(absl::StrCat(model.path, " has nothing to decode: no tensor is quantized"));
+  }
+  const auto is_left = [&](const QuantizedWeight& weight) {
+    return !choice.SkipReason(weight.name).empty();
+  };
+  result->removes_config =
+      std::none_of(inventory->weights.begin(), inventory->weights.end(), is_left) &&
+      (!inventory->First(TensorRole::kUnknown).has_value());
+  size_t converted = 0;
+  for (uint32_t i = 0; i < model.shards.size(); ++i) {
+    std::vector<Decision>& decisions = result->decisions.emplace_back();
+    for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
+      const Tensor& tensor = model.tensor({i, j});
+      const InventoryEntry& entry = inventory->at({i, j});
+      Decision& decision = decisions.emplace_back();
+      const QuantizedWeight* weight =
+          entry.weight < 0 ? nullptr : &inventory->weights[static_cast<size_t>(entry.weight)];
+      decision.reason = choice.SkipReason(weight == nullptr ? tensor.name : weight->name);
+      const bool selected = decision.reason.empty();
+      if (selected) decision.reason = "it is not quantized";
+      if (weight != nullptr && selected) {
+        decision.fate = entry.role == TensorRole::kCodes ? Fate::kConverted : Fate::kPart;
+        if (decision.fate == Fate::kConverted) decision.weight = entry.weight;
+        converted += decision.fate == Fate::kConverted;
+      } else if (entry.role == TensorRole::kActivation && result->removes_config) {
+        decision.fate = Fate::kLeftOut;
+        decision.reason = entry.reason;
+      } else if (weight == nullptr && selected && (gguf || result->removes_config) &&
+                 tensor.type != DataType::kUnspecified && tensor.type != result->target.output) {
+        decision.fate = Fate::kCast;
+        converted += gguf;
+      }
+    }
+  }
+  result->weights = std::move(inventory->weights);
+  if (converted > 0) return absl::OkStatus();
+  return NothingConverted(model, result->weights.empty() ? "none is quantized"
+                                                         : "--only and --skip leave none");
 }
 
 }  // namespace
@@ -232,12 +295,17 @@ absl::StatusOr<Conversion> Decide(const Model& model, const Target& target,
                                   const Selection& selection) {
   Conversion result;
   result.target = target;
+  if (model.gguf.split_parts > 1) {
+    return ContentError(absl::StrCat(model.path, " is one of ", model.gguf.split_parts,
+                                     " parts (split.count): merge them with llama-gguf-split"));
+  }
+  QUANTD_ASSIGN_OR_RETURN(Inventory inventory, TakeInventory(model));
   absl::Status status;
   if (target.decodes) {
-    status = Decode(model, selection, &result);
+    status = Decode(model, &inventory, selection, &result);
   } else {
-    status = RefuseQuantized(model, target);
-    if (status.ok()) status = Encoding(model, selection, &result).Run();
+    status = RefuseQuantized(model, inventory, target);
+    if (status.ok()) status = Encoding(model, inventory, selection, &result).Run();
   }
   if (!status.ok()) return status;
   return result;

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "checkpoints/choice.h"
+#include "checkpoints/inventory.h"
 #include "checkpoints/model.h"
-#include "checkpoints/quantized.h"
 #include "checkpoints/target.h"
 
 namespace quantd::checkpoints {
@@ -19,6 +19,7 @@ enum class Fate : uint8_t {
   kConverted,  // encoded, or decoded (the main part of a quantized weight)
   kCopied,     // with the same type and bytes
   kToFloat,    // not converted, but a .gguf wants it as F32: floats of 0 or 1 dimension
+  kCast,       // floats of a decoded model, which get its type
   kPart,       // of a quantized weight whose main part is another tensor
   kLeftOut,    // a .gguf has no type for it, or it is no longer needed
 };
@@ -34,9 +35,10 @@ struct Decision {
 struct Conversion {
   Target target;
   std::vector<std::vector<Decision>> decisions;  // indexed by shard and tensor
-  std::vector<QuantizedWeight> weights;          // to decode
+  std::vector<QuantizedWeight> weights;          // the quantized ones, some or all to be decoded
   std::vector<std::vector<Place>> sets;          // of nvfp4
-  // Modules of 2-D .weight tensors that are not converted, and lm_head, sorted.
+  // What loaders must not expect to be quantized: modules of 2-D .weight tensors and of experts that
+  // are not converted, and heads; sorted.
   std::vector<std::string> ignored;
   // The type of the converted weights; if they differ, that of the first.
   DataType weights_type = DataType::kUnspecified;
@@ -50,8 +52,8 @@ struct Selection {
   bool all = false;
 };
 
-// INVALID_ARGUMENT: the model is already quantized, or there is nothing to decode, or it can't be
-// decoded. WeightError: a weight that --only names can't be converted.
+// INVALID_ARGUMENT: the model is already quantized, something in it cannot be explained or decoded,
+// or nothing would be converted. WeightError: a weight that --only names can't be converted.
 absl::StatusOr<Conversion> Decide(const Model& model, const Target& target,
                                   const Selection& selection);
 

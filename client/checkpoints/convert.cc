@@ -25,6 +25,9 @@
 namespace quantd::checkpoints {
 namespace {
 
+// The mode of a file that is made from another: its readers stay the same.
+uint32_t MadeMode(const InputFile& from) { return from.mode | 0200; }
+
 class Conversions {
  public:
   Conversions(Prepared* prepared, const Executor& executor, Interrupted interrupted,
@@ -151,7 +154,7 @@ class Conversions {
         QUANTD_RETURN_IF_ERROR(MakeFoldersFor(path));
         QUANTD_ASSIGN_OR_RETURN(const auto source, OpenFile::Open(file));
         QUANTD_ASSIGN_OR_RETURN(const auto copy,
-                                PartialFile::Create(place_->TemporaryOf(file.name), path));
+                                PartialFile::Create(place_->TemporaryOf(file.name), path, file.mode));
         constexpr uint64_t kPiece = 64 << 20;
         for (uint64_t at = 0; at < file.size; at += kPiece) {
           if (IsInterrupted()) return absl::CancelledError("interrupted");
@@ -176,7 +179,8 @@ class Conversions {
     }
     QUANTD_ASSIGN_OR_RETURN(
         std::unique_ptr<PartialFile> file,
-        PartialFile::Create(place_->TemporaryOf(plan->name), place_->PathOf(plan->name)));
+        PartialFile::Create(place_->TemporaryOf(plan->name), place_->PathOf(plan->name),
+                            MadeMode(model_.shards[prepared_.is_folder ? index : 0].file)));
     QUANTD_RETURN_IF_ERROR(runner_.Run(plan.get(), file.get()));
     done_ = before + read;
     Record(*plan);
@@ -198,18 +202,23 @@ class Conversions {
 
   absl::Status WriteTexts() {
     const Conversion& conversion = prepared_.conversion;
-    const std::string config = !conversion.target.decodes
-                                   ? WithQuantization(model_.config, conversion.target.layout,
-                                                      conversion.ignored, conversion.weights_type)
-                               : conversion.removes_config ? WithoutQuantization(model_.config)
-                                                           : DumpJson(model_.config);
-    absl::Status status = WriteFile(place_->TemporaryOf(kConfig), place_->PathOf(kConfig), config);
+    std::string config;
+    if (!conversion.target.decodes) {
+      config = WithQuantization(model_.config, conversion.target.layout, conversion.ignored,
+                                conversion.weights_type);
+    } else if (conversion.removes_config) {
+      config = WithoutQuantization(model_.config, conversion.target.output);
+    } else {
+      config = DumpJson(model_.config);
+    }
+    absl::Status status = WriteFile(place_->TemporaryOf(kConfig), place_->PathOf(kConfig), config,
+                                    MadeMode(*model_.config_file));
     if (!status.ok() || !model_.index_file.has_value()) return status;
     Json index = model_.index;
     if (!index["metadata"].is_object()) index["metadata"] = Json::object();
     index["metadata"]["total_size"] = tensor_bytes_;
-    return WriteFile(place_->TemporaryOf(kIndex), place_->PathOf(kIndex),
-                     WithMap(std::move(index)));
+    return WriteFile(place_->TemporaryOf(kIndex), place_->PathOf(kIndex), WithMap(std::move(index)),
+                     MadeMode(*model_.index_file));
   }
 
   // The index as DumpJson writes it; the map is text, because as JSON it takes several times as

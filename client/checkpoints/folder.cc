@@ -22,32 +22,36 @@ namespace fs = std::filesystem;
 
 constexpr char kHistory[] = ".git";  // in a clone: contains every weight again
 
-// `above`: the folders around it, which stop cyclic links.
+// Lists a folder whose files may be links to `places`, canonical folders. A link to a folder in
+// them is not followed: its contents are listed under their own names.
 absl::Status List(const std::string& folder, const std::string& prefix,
-                  std::vector<std::pair<dev_t, ino_t>>* above, std::vector<InputFile>* files) {
-  struct stat status;
-  if (stat(folder.c_str(), &status) != 0) {
-    return FileError(errno, absl::StrCat("cannot read ", folder));
-  }
-  const std::pair<dev_t, ino_t> id(status.st_dev, status.st_ino);
-  if (std::find(above->begin(), above->end(), id) != above->end()) {
-    return ContentError(absl::StrCat(folder, " is a link to a folder that contains it"));
-  }
-  above->push_back(id);
+                  const std::vector<fs::path>& places, std::vector<InputFile>* files) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string path = it->path().string();
     const std::string name = absl::StrCat(prefix, it->path().filename().string());
     std::error_code unknown;
-    if (fs::is_directory(it->status(unknown))) {
-      if (name == kHistory) continue;
-      QUANTD_RETURN_IF_ERROR(List(path, absl::StrCat(name, "/"), above, files));
+    const bool is_folder = fs::is_directory(it->status(unknown));
+    if (is_folder && name == kHistory) continue;
+    if (it->is_symlink(unknown)) {
+      const fs::path target = fs::canonical(it->path(), unknown);
+      const auto holds = [&target](const fs::path& place) {
+        return std::mismatch(place.begin(), place.end(), target.begin(), target.end()).first ==
+               place.end();
+      };
+      if (!unknown && std::none_of(places.begin(), places.end(), holds)) {
+        return ContentError(absl::StrCat(path, " is a link to ", target.string(),
+                                         ", which is not in the model's folder; copy it there"));
+      }
+      if (is_folder) continue;
+    }
+    if (is_folder) {
+      QUANTD_RETURN_IF_ERROR(List(path, absl::StrCat(name, "/"), places, files));
       continue;
     }
     QUANTD_ASSIGN_OR_RETURN(InputFile file, InputFile::Of(path, name));
     files->push_back(std::move(file));
   }
-  above->pop_back();
   if (error) return FileError(error.value(), absl::StrCat("cannot read ", folder));
   return absl::OkStatus();
 }
@@ -75,16 +79,23 @@ bool LiesIn(const std::string& path, const std::string& place) {
 }
 
 absl::StatusOr<std::vector<InputFile>> ListFiles(const std::string& folder) {
+  std::error_code error;
+  const fs::path real = fs::canonical(folder, error);
+  if (error) return FileError(error.value(), absl::StrCat("cannot read ", folder));
+  // In the Hub's cache, the files of snapshots/REVISION are links to blobs/.
+  std::vector<fs::path> places = {real};
+  if (real.parent_path().filename() == "snapshots") {
+    places.push_back(real.parent_path().parent_path() / "blobs");
+  }
   std::vector<InputFile> files;
-  std::vector<std::pair<dev_t, ino_t>> above;
-  QUANTD_RETURN_IF_ERROR(List(folder, "", &above, &files));
+  QUANTD_RETURN_IF_ERROR(List(folder, "", places, &files));
   std::sort(files.begin(), files.end(),
             [](const InputFile& a, const InputFile& b) { return a.name < b.name; });
   return files;
 }
 
 bool HoldsWeights(absl::string_view name) {
-  for (const char* ending : {".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack"}) {
+  for (const char* ending : {".safetensors", ".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack"}) {
     if (absl::EndsWithIgnoreCase(name, ending)) return true;
   }
   return false;

@@ -14,12 +14,12 @@ namespace quantd::checkpoints {
 // Whether `path` is `place`, or is or would be inside of it, through any links, mounts and names.
 bool LiesIn(const std::string& path, const std::string& place);
 
-// All files of a folder and its subfolders except .git, by name ("sub/file"). Links are followed.
-// Returns INVALID_ARGUMENT, with the path, for something other than a file or a folder, and for
-// cyclic links.
+// All files of a folder and its subfolders except .git, by name ("sub/file"). Links are followed to
+// files in the folder, or in the blobs/ of the Hub's cache. Returns INVALID_ARGUMENT, with the path,
+// for other links, and for something other than a file or a folder.
 absl::StatusOr<std::vector<InputFile>> ListFiles(const std::string& folder);
 
-// Whether a file's name is that of weights in another format: .bin .pt .pth .gguf .h5 .msgpack.
+// Whether a file's name is that of weights: .safetensors .bin .pt .pth .gguf .h5 .msgpack.
 bool HoldsWeights(absl::string_view name);
 
 // Creates the missing folders above `path`.

@@ -165,6 +165,12 @@ absl::Status ReadKeys(Reader& reader, uint64_t count, GgufHeader* header) {
         return Reader::Bad(absl::StrCat(what, " is ", alignment, ", which is not a power of two"));
       }
       header->alignment = alignment;
+    } else if (key.name == "split.count" && type < kValueBytes.size() && kValueBytes[type] > 0) {
+      for (uint64_t byte = 0; byte < kValueBytes[type]; ++byte) {
+        uint8_t value;
+        QUANTD_RETURN_IF_ERROR(reader.Number(&value, what));
+        header->split_parts |= uint64_t{value} << (8 * byte);
+      }
     } else {
       QUANTD_RETURN_IF_ERROR(SkipValue(reader, type, what, 0));
     }

@@ -29,6 +29,7 @@ struct GgufKey {
 
 struct GgufHeader {
   uint64_t alignment = kGgufAlignment;
+  uint64_t split_parts = 0;     // split.count: of how many files this is one; 0: it says nothing
   std::vector<GgufKey> keys;    // in the file's order
   std::vector<Tensor> tensors;  // in the file's order; dimensions reversed
 };

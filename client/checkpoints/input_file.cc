@@ -16,6 +16,7 @@ namespace {
 
 void Fill(const struct stat& status, InputFile* file) {
   file->size = static_cast<uint64_t>(status.st_size);
+  file->mode = status.st_mode & 0777;
   file->modified_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 

@@ -18,6 +18,7 @@ struct InputFile {
   std::string path;
   std::string name;  // relative to the model's folder; for a single file its last part
   uint64_t size = 0;
+  uint32_t mode = 0666;     // permissions
   int64_t modified_ns = 0;  // since 1970
 
   // The current state. Returns NOT_FOUND and the like; INVALID_ARGUMENT if it is not a regular

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
 
@@ -13,6 +14,32 @@ namespace {
 constexpr size_t kMaxDepth = 100;
 constexpr size_t kMaxValues = 200'000;
 constexpr size_t kMaxText = 16 << 20;
+
+// Marks the words for numbers that are not finite while they pass through the parser as strings.
+constexpr absl::string_view kMark("\0#", 2);
+
+// Python writes NaN, Infinity and -Infinity, which JSON does not have: outside of strings, these
+// words are put into marked strings.
+std::string WithMarkedWords(absl::string_view text) {
+  std::string marked;
+  bool in_string = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (in_string && text[at] == '\\' && at + 1 < text.size()) {
+      marked.push_back(text[at++]);
+    } else if (text[at] == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (text[at] == 'N' || text[at] == 'I' || text[at] == '-')) {
+      for (const absl::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+        if (!absl::StartsWith(text.substr(at), word)) continue;
+        absl::StrAppend(&marked, "\"\\u0000#", word, "\"");
+        at += word.size();
+        break;
+      }
+    }
+    if (at < text.size()) marked.push_back(text[at]);
+  }
+  return marked;
+}
 
 // Builds a Json, with limits.
 class Builder {
@@ -29,7 +56,10 @@ class Builder {
     const bool whole = text.find_first_of(".eE") == std::string::npos;
     return whole ? Put(Json::binary(std::vector<uint8_t>(text.begin(), text.end()))) : Put(value);
   }
-  bool string(std::string& value) { return Put(std::move(value)); }
+  bool string(std::string& value) {
+    if (!absl::StartsWith(value, kMark)) return Put(std::move(value));
+    return Put(Json::binary(std::vector<uint8_t>(value.begin() + kMark.size(), value.end())));
+  }
   bool binary(Json::binary_t&) { return false; }
   bool start_object(std::size_t) { return Open(Json::object()); }
   bool start_array(std::size_t) { return Open(Json::array()); }
@@ -119,7 +149,9 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path) {
   }
   Json root;
   Builder builder(&root);
-  const bool parsed = Json::sax_parse(text.begin(), text.end(), &builder);
+  const bool has_words = absl::StrContains(text, "NaN") || absl::StrContains(text, "Infinity");
+  const bool parsed = has_words ? Json::sax_parse(WithMarkedWords(text), &builder)
+                                : Json::sax_parse(text.begin(), text.end(), &builder);
   if (!parsed || !builder.error().empty()) {
     return ContentError(absl::StrCat(path, ": ", builder.error()));
   }

@@ -231,6 +231,10 @@ absl::Status OpenFolder(Model* model) {
   model->config_file = *find(kConfig);
   QUANTD_ASSIGN_OR_RETURN(const std::string text, ReadText(*model->config_file, kMaxConfig));
   QUANTD_ASSIGN_OR_RETURN(model->config, ParseJson(text, model->config_file->path));
+  if (const InputFile* file = find(kHfQuantConfig); file != nullptr) {
+    QUANTD_ASSIGN_OR_RETURN(const std::string modelopt, ReadText(*file, kMaxConfig));
+    QUANTD_ASSIGN_OR_RETURN(model->hf_quant_config, ParseJson(modelopt, file->path));
+  }
   std::vector<std::string> shards = {kOneShard};
   if (find(kIndex) != nullptr) {
     model->index_file = *find(kIndex);
@@ -247,8 +251,12 @@ absl::Status OpenFolder(Model* model) {
   }
   for (InputFile& file : files) {
     const bool shard = std::binary_search(shards.begin(), shards.end(), file.name);
-    if (shard || file.name == kConfig || file.name == kIndex || HoldsWeights(file.name)) continue;
-    model->others.push_back(std::move(file));
+    if (shard || file.name == kConfig || file.name == kIndex) continue;
+    if (HoldsWeights(file.name)) {
+      model->foreign.push_back(file.name);
+    } else {
+      model->others.push_back(std::move(file));
+    }
   }
   return absl::OkStatus();
 }

@@ -31,6 +31,7 @@ struct Shard {
 // Files of a folder besides its shards.
 inline constexpr char kConfig[] = "config.json";
 inline constexpr char kIndex[] = "model.safetensors.index.json";
+inline constexpr char kHfQuantConfig[] = "hf_quant_config.json";
 
 // The position of a tensor in a model.
 struct Place {
@@ -43,8 +44,11 @@ struct Model {
   std::string path;
   std::vector<Shard> shards;      // sorted by name
   std::vector<InputFile> others;  // of a folder: the files to copy
+  // Of a folder: files of weights that are not the model's, and not copied.
+  std::vector<std::string> foreign;
   std::optional<InputFile> config_file, index_file;
   Json config, index;  // of a folder; objects; the index without its weight_map
+  Json hf_quant_config;  // of a folder that ModelOpt wrote; else null
   GgufHeader gguf;     // of a .gguf, without its tensors
   absl::flat_hash_map<absl::string_view, Place> places;
   uint64_t kept = 0;  // approximate memory of the shards' headers

@@ -58,9 +58,10 @@ void AddDecoded(const Model& model, const Conversion& conversion, const Quantize
   for (const std::optional<Place>& part : weight.parts) {
     if (part.has_value()) job->bytes_before += model.tensor(*part).bytes;
   }
+  for (const Place& part : weight.others) job->bytes_before += model.tensor(part).bytes;
   const DataType output = conversion.target.output;
-  Add(weight.name, DtypeOf(output), -1, weight.plan.shape, ByteSize(output, weight.plan.elements),
-      job, file);
+  const int64_t elements = ElementCount(weight.shape, "shape").value_or(0);
+  Add(weight.name, DtypeOf(output), -1, weight.shape, ByteSize(output, elements), job, file);
 }
 
 absl::Status AddJob(const Model& model, const Conversion& conversion, Place place,
@@ -83,10 +84,13 @@ absl::Status AddJob(const Model& model, const Conversion& conversion, Place plac
         status = AddEncoded(tensor, decision, &job, file);
       }
       break;
+    case Fate::kCast:
     case Fate::kToFloat: {
+      const bool cast = decision.fate == Fate::kCast;
+      const DataType type = cast ? conversion.target.output : DataType::kFloat;
       const int64_t elements = ElementCount(tensor.shape, "shape").value_or(0);
-      Add(tensor.name, "F32", FindGgml("F32")->number, tensor.shape,
-          ByteSize(DataType::kFloat, elements), &job, file);
+      Add(tensor.name, DtypeOf(type), cast ? -1 : FindGgml("F32")->number, tensor.shape,
+          ByteSize(type, elements), &job, file);
       break;
     }
     case Fate::kCopied: {
@@ -121,20 +125,26 @@ absl::Status CheckNames(const OutputFile& file) {
 }
 
 // The keys, with the type of most tensors replaced, as pieces with the bytes before and after it.
-std::vector<HeaderPiece> GgufKeys(const Model& model, const Conversion& conversion) {
+// Counts them.
+std::vector<HeaderPiece> GgufKeys(const Model& model, const Conversion& conversion,
+                                  uint64_t* count) {
+  constexpr char kType[] = "general.file_type", kVersion[] = "general.quantization_version";
   const std::string type = GgufUint32Key(
-      "general.file_type", static_cast<uint32_t>(Info(conversion.target.layout).ggml_file));
+      kType, static_cast<uint32_t>(Info(conversion.target.layout).ggml_file));
+  const std::string version = GgufUint32Key(kVersion, 2);
+  std::vector<HeaderPiece> pieces;
+  bool had_type = false, had_version = false;
+  *count = model.gguf.keys.size();
   if (model.kind != ModelKind::kGguf) {
     const auto name = model.config.find("model_type");
     const bool named = name != model.config.end() && name->is_string();
-    return {{absl::StrCat(
-        GgufStringKey("general.architecture", named ? name->get<std::string>() : "unknown"),
-        GgufUint32Key("general.quantization_version", 2), type)}};
+    pieces.push_back({GgufStringKey("general.architecture",
+                                    named ? name->get<std::string>() : "unknown")});
+    *count = 1;
   }
-  std::vector<HeaderPiece> pieces;
-  bool had_type = false;
   for (const GgufKey& key : model.gguf.keys) {
-    if (key.name == "general.file_type") {
+    had_version |= key.name == kVersion;
+    if (key.name == kType) {
       had_type = true;
       pieces.push_back({type});
     } else if (!pieces.empty() && pieces.back().text.empty()) {
@@ -143,7 +153,9 @@ std::vector<HeaderPiece> GgufKeys(const Model& model, const Conversion& conversi
       pieces.push_back({"", key.offset, key.bytes});
     }
   }
+  if (!had_version) pieces.push_back({version});
   if (!had_type) pieces.push_back({type});
+  *count += (had_version ? 0 : 1) + (had_type ? 0 : 1);
   return pieces;
 }
 
@@ -229,13 +241,8 @@ absl::StatusOr<OutputFile> PlanGguf(const Model& model, const Conversion& conver
   QUANTD_RETURN_IF_ERROR(CheckNames(file));
   const bool from_gguf = model.kind == ModelKind::kGguf;
   const uint64_t alignment = from_gguf ? model.gguf.alignment : kGgufAlignment;
-  file.header = GgufKeys(model, conversion);
-  uint64_t keys = 3;
-  if (from_gguf) {
-    keys = model.gguf.keys.size();
-    const auto is_type = [](const GgufKey& key) { return key.name == "general.file_type"; };
-    if (std::none_of(model.gguf.keys.begin(), model.gguf.keys.end(), is_type)) ++keys;
-  }
+  uint64_t keys;
+  file.header = GgufKeys(model, conversion, &keys);
   file.header.insert(file.header.begin(), {GgufStart(file.tensors.size(), keys)});
   std::string table;
   uint64_t at = 0;

@@ -31,11 +31,14 @@ bool CannotCopy(int error) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PartialFile>> PartialFile::Create(const std::string& temporary,
-                                                                 const std::string& path) {
+                                                                 const std::string& path,
+                                                                 uint32_t mode) {
   std::unique_ptr<PartialFile> file(new PartialFile(temporary, path));
+  file->mode_ = mode;
   cli::RemoveOnSignal(temporary);
   for (;;) {
-    file->descriptor_ = open(temporary.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode);
+    file->descriptor_ =
+        open(temporary.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, mode == 0 ? kMode : 0600);
     if (file->descriptor_ < 0) return file->Cannot(errno);
     // Another process may be writing the same file (ConvertOptions::shards).
     if (flock(file->descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -103,6 +106,7 @@ absl::Status PartialFile::Copy(const OpenFile& from, uint64_t from_offset, uint6
 
 absl::Status PartialFile::Finish(uint64_t size) {
   if (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) return Cannot(errno);
+  if (mode_ != 0 && fchmod(descriptor_, mode_) != 0) return Cannot(errno);
   if (fsync(descriptor_) != 0) return Cannot(errno);
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return Cannot(errno);
   cli::KeepOnSignal(temporary_);
@@ -111,9 +115,9 @@ absl::Status PartialFile::Finish(uint64_t size) {
 }
 
 absl::Status WriteFile(const std::string& temporary, const std::string& path,
-                       absl::string_view text) {
+                       absl::string_view text, uint32_t mode) {
   QUANTD_ASSIGN_OR_RETURN(const std::unique_ptr<PartialFile> file,
-                          PartialFile::Create(temporary, path));
+                          PartialFile::Create(temporary, path, mode));
   absl::Status status = file->Write(0, text);
   return status.ok() ? file->Finish(text.size()) : status;
 }

@@ -17,9 +17,11 @@ namespace quantd::checkpoints {
 class PartialFile {
  public:
   // Creates `temporary`, or truncates it. A signal that quantctl handles removes it.
-  // ALREADY_EXISTS: another process is writing it.
+  // `mode`: its permissions; 0: as the process's umask says. ALREADY_EXISTS: another process is
+  // writing it.
   static absl::StatusOr<std::unique_ptr<PartialFile>> Create(const std::string& temporary,
-                                                             const std::string& path);
+                                                             const std::string& path,
+                                                             uint32_t mode = 0);
   // Removes the file if it was not finished.
   ~PartialFile();
   PartialFile(const PartialFile&) = delete;
@@ -38,13 +40,14 @@ class PartialFile {
   absl::Status Cannot(int error) const;
 
   const std::string temporary_, path_;
+  uint32_t mode_ = 0;
   int descriptor_ = -1;
   bool finished_ = false;
 };
 
 // Writes a small file as a whole.
 absl::Status WriteFile(const std::string& temporary, const std::string& path,
-                       absl::string_view text);
+                       absl::string_view text, uint32_t mode = 0);
 
 }  // namespace quantd::checkpoints
 

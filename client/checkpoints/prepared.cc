@@ -47,6 +47,7 @@ absl::StatusOr<OutputFile> Prepared::Plan(size_t index) const {
 }
 
 void Prepared::ReportLeftOut(checkpoints::Report* report) const {
+  if (is_folder) report->foreign = model.foreign;
   for (uint32_t i = 0; i < model.shards.size(); ++i) {
     for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
       const Decision& decision = conversion.at({i, j});
@@ -71,10 +72,12 @@ void Prepared::Report(const OutputFile& plan, checkpoints::Report* report) const
     for (uint32_t i = 0; i < job.count; ++i) {
       entry.bytes_after += plan.tensors[job.first + i].bytes;
     }
-    if (decision.fate == Fate::kConverted && decision.weight >= 0) {
+    if (decision.fate == Fate::kCast) {
+      entry.layout = conversion.target.name;
+    } else if (decision.fate == Fate::kConverted && decision.weight >= 0) {
       const auto& weight = conversion.weights[static_cast<size_t>(decision.weight)];
       entry.name = weight.name;
-      entry.shape = weight.plan.shape;
+      entry.shape = weight.shape;
       entry.layout = conversion.target.name;
     } else if (decision.fate == Fate::kConverted) {
       entry.layout = std::string(Info(decision.layout).name);
@@ -107,6 +110,9 @@ absl::StatusOr<Prepared> Prepare(const ConvertOptions& options) {
   QUANTD_RETURN_IF_ERROR(CheckOut(model, target, out));
   QUANTD_RETURN_IF_ERROR(CheckReport(model, prepared.options));
   QUANTD_ASSIGN_OR_RETURN(Conversion conversion, Decide(model, target, {choice, options.all}));
+  if (conversion.removes_config) {  // it says that the model is quantized
+    std::erase_if(model.others, [](const InputFile& file) { return file.name == kHfQuantConfig; });
+  }
   prepared.is_folder = model.kind == ModelKind::kFolder && !target.gguf();
   prepared.files = target.gguf() ? 1 : model.shards.size();
   prepared.model = std::move(model);

@@ -25,6 +25,9 @@ std::string Report::Text() const {
                     ShapeString(tensor.shape), "  ", fate, "  ");
     absl::StrAppend(&text, tensor.bytes_before, " -> ", tensor.bytes_after, "\n");
   }
+  for (const std::string& file : foreign) {
+    absl::StrAppend(&text, cli::Printable(file), "  left out: weights that are not the model's\n");
+  }
   absl::StrAppend(&text, "total  ", tensors.size(), " tensors  ", bytes_before, " -> ", bytes_after,
                   "\n");
   return text;
@@ -48,7 +51,12 @@ std::string Report::Json(absl::string_view more) const {
                     ", \"bytes_after\": ", tensor.bytes_after, "}");
     comma = ",\n";
   }
-  absl::StrAppend(&text, tensors.empty() ? "" : "\n  ", "],\n  \"bytes_before\": ", bytes_before,
+  absl::StrAppend(&text, tensors.empty() ? "" : "\n  ", "],\n");
+  if (!foreign.empty()) {
+    const auto quoted = [](std::string* to, const std::string& file) { *to += Quoted(file); };
+    absl::StrAppend(&text, "  \"files_left_out\": [", absl::StrJoin(foreign, ", ", quoted), "],\n");
+  }
+  absl::StrAppend(&text, "  \"bytes_before\": ", bytes_before,
                   ",\n  \"bytes_after\": ", bytes_after, "\n}\n");
   return text;
 }

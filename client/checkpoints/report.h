@@ -24,12 +24,13 @@ struct ReportedTensor {
 
 struct Report {
   std::vector<ReportedTensor> tensors;  // in the model's order
+  std::vector<std::string> foreign;     // files of weights that are not the model's: not copied
   uint64_t bytes_before = 0, bytes_after = 0;
   // The text of --dry_run: one line per tensor, and the totals.
   std::string Text() const;
   // {"tensors": [{"name", "dtype", "shape", "layout" or "copied" or "left_out", "bytes_before",
-  // "bytes_after"}], "bytes_before", "bytes_after"}; `more`: members before those, each followed by
-  // a comma.
+  // "bytes_after"}], "files_left_out": [..] if there are any, "bytes_before", "bytes_after"};
+  // `more`: members before those, each followed by a comma.
   std::string Json(absl::string_view more = "") const;
 };
 

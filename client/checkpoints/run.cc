@@ -1,6 +1,7 @@
 #include "checkpoints/run.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -8,7 +9,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
 #include "status_macros.h"
 
@@ -60,6 +61,123 @@ class FileSink final : public ByteSink {
  private:
   PartialFile& file_;
   const uint64_t begin_;
+};
+
+// The columns from `begin` on of equal matrices, as one matrix: a rectangle of a tensor's bytes.
+class ColumnsSource final : public ByteSource {
+ public:
+  ColumnsSource(const ByteSource& tensor, uint64_t begin, uint64_t row_bytes, uint64_t pitch)
+      : tensor_(tensor), begin_(begin), row_bytes_(row_bytes), pitch_(pitch) {}
+  absl::Status Read(uint64_t offset, absl::Span<uint8_t> to) const override {
+    while (!to.empty()) {
+      const uint64_t row = offset / row_bytes_, in_row = offset % row_bytes_;
+      const auto some = static_cast<size_t>(std::min<uint64_t>(row_bytes_ - in_row, to.size()));
+      QUANTD_RETURN_IF_ERROR(tensor_.Read(begin_ + row * pitch_ + in_row, to.first(some)));
+      to.remove_prefix(some);
+      offset += some;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const ByteSource& tensor_;
+  const uint64_t begin_, row_bytes_, pitch_;
+};
+
+// The first element of `bytes` that is NaN or infinite; nullopt: there is none.
+std::optional<uint64_t> FindNonFinite(DataType type, absl::Span<const uint8_t> bytes) {
+  const auto find = [bytes](auto mask) -> std::optional<uint64_t> {
+    using Bits = decltype(mask);
+    const size_t count = bytes.size() / sizeof(Bits);
+    Bits value;
+    for (size_t begin = 0; begin < count; begin += 256) {
+      const size_t end = std::min(count, begin + 256);
+      bool found = false;
+      for (size_t i = begin; i < end; ++i) {
+        std::memcpy(&value, bytes.data() + i * sizeof(Bits), sizeof(Bits));
+        found |= (value & mask) == mask;
+      }
+      for (size_t i = begin; found && i < end; ++i) {
+        std::memcpy(&value, bytes.data() + i * sizeof(Bits), sizeof(Bits));
+        if ((value & mask) == mask) return i;
+      }
+    }
+    return std::nullopt;
+  };
+  if (type == DataType::kFloat) return find(uint32_t{0x7F800000});
+  return find(static_cast<uint16_t>(type == DataType::kFloat16 ? 0x7C00 : 0x7F80));
+}
+
+void Transpose(const uint8_t* from, size_t rows, size_t columns, size_t width, uint8_t* to) {
+  constexpr size_t kTile = 32;
+  for (size_t i = 0; i < rows; i += kTile) {
+    for (size_t j = 0; j < columns; j += kTile) {
+      for (size_t row = i; row < std::min(rows, i + kTile); ++row) {
+        for (size_t column = j; column < std::min(columns, j + kTile); ++column) {
+          std::memcpy(to + (column * rows + row) * width, from + (row * columns + column) * width,
+                      width);
+        }
+      }
+    }
+  }
+}
+
+std::string PositionText(const Shape& shape, uint64_t element) {
+  Shape position(shape.size());
+  for (size_t i = shape.size(); i-- > 0;) {
+    const auto length = static_cast<uint64_t>(std::max<int64_t>(shape[i], 1));
+    position[i] = static_cast<int64_t>(element % length);
+    element /= length;
+  }
+  return ShapeString(position);
+}
+
+// Writes decoded values, and refuses those that are not finite, unless they were not before.
+class DecodedSink final : public ByteSink {
+ public:
+  // `original`: the floats from which the values are cast; null: they are decoded from codes.
+  DecodedSink(PartialFile* file, uint64_t begin, DataType type, const Shape& shape,
+              const ByteSource* original, DataType original_type)
+      : file_(*file),
+        begin_(begin),
+        type_(type),
+        shape_(shape),
+        original_(original),
+        original_type_(original_type) {}
+  absl::Status Write(uint64_t offset, absl::Span<const uint8_t> from) override {
+    QUANTD_RETURN_IF_ERROR(Check(offset, from));
+    return file_.Write(begin_ + offset, from);
+  }
+
+ private:
+  absl::Status Check(uint64_t offset, absl::Span<const uint8_t> from) const {
+    const auto width = static_cast<uint64_t>(Info(type_).bits / 8);
+    for (absl::Span<const uint8_t> rest = from;;) {
+      const std::optional<uint64_t> found = FindNonFinite(type_, rest);
+      if (!found.has_value()) return absl::OkStatus();
+      const uint64_t element = (offset + (from.size() - rest.size())) / width + *found;
+      if (original_ == nullptr || !WasNonFinite(element)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("its value at ", PositionText(shape_, element),
+                         " is NaN, infinite, or too large for ", Name(type_)));
+      }
+      rest.remove_prefix(static_cast<size_t>((*found + 1) * width));
+    }
+  }
+  bool WasNonFinite(uint64_t element) const {
+    const auto width = static_cast<uint64_t>(Info(original_type_).bits / 8);
+    std::array<uint8_t, 4> bytes{};
+    const absl::Span<uint8_t> value = absl::MakeSpan(bytes).first(width);
+    return original_->Read(element * width, value).ok() &&
+           FindNonFinite(original_type_, value).has_value();
+  }
+
+  PartialFile& file_;
+  const uint64_t begin_;
+  const DataType type_;
+  const Shape& shape_;
+  const ByteSource* const original_;
+  const DataType original_type_;
 };
 
 }  // namespace
@@ -179,6 +297,9 @@ absl::Status Runner::RunJob(const Job& job, OutputFile* plan, PartialFile* file,
     return WeightError(status, decodes ? conversion_.weights[decision.weight].name : tensor.name);
   }
   if (tensor.bytes == 0) return absl::OkStatus();
+  if (decision.fate == Fate::kCast) {
+    return WeightError(Cast(job, *plan, file, executor), tensor.name);
+  }
   if (tensor.dtype == "F64") return CopyDoubles(job, *plan, file);
   return WeightError(Encode(job, Layout::kGgufF32, plan, file, executor), tensor.name);
 }
@@ -230,9 +351,70 @@ absl::Status Runner::Decode(const Job& job, const OutputFile& plan, PartialFile*
     }
     pointers.push_back(sources.back().get());
   }
-  FileSink sink(file, plan.tensors[job.first].offset);
-  return DecodeWeight(weight.plan, weight.facts, pointers, conversion_.target.output, sink,
-                      executor, interrupted_);
+  const uint64_t offset = plan.tensors[job.first].offset;
+  if (weight.transposed) return DecodeTransposed(weight, offset, file, executor);
+  const DataType output = conversion_.target.output;
+  DecodedSink sink(file, offset, output, weight.shape, nullptr, output);
+  if (!weight.grid.has_value()) {
+    return DecodeWeight(weight.plan, weight.facts, pointers, output, sink, executor, interrupted_);
+  }
+  return DecodeGrid(*weight.grid, *pointers[0], *pointers[1], pointers[2], output, sink, executor,
+                    interrupted_);
+}
+
+absl::Status Runner::DecodeTransposed(const QuantizedWeight& weight, uint64_t offset,
+                                      PartialFile* file, const Executor& executor) const {
+  constexpr int64_t kMostElements = 4 << 20;
+  const DataType output = conversion_.target.output;
+  const auto width = static_cast<uint64_t>(Info(output).bits / 8);
+  const int64_t matrices = weight.shape[0], columns = weight.shape[1], rows = weight.shape[2];
+  QUANTD_ASSIGN_OR_RETURN(const auto codes, TensorSource::Open(model_, *weight.parts[0], &counter_));
+  QUANTD_ASSIGN_OR_RETURN(const auto scales,
+                          TensorSource::Open(model_, *weight.parts[1], &counter_));
+  const int64_t group = weight.grid->block_columns;
+  const int64_t some = std::min(std::max(kMostElements / rows / group, int64_t{1}) * group, columns);
+  std::vector<uint8_t> decoded, turned;
+  DecodedSink sink(file, offset, output, weight.shape, nullptr, output);
+  for (int64_t i = 0; i < matrices; ++i) {
+    for (int64_t begin = 0; begin < columns; begin += some) {
+      Grid grid = *weight.grid;
+      grid.rows = rows;
+      grid.columns = std::min(some, columns - begin);
+      const auto cut = [&](const ByteSource& source, int64_t per_byte) {
+        const auto pitch = static_cast<uint64_t>(columns / per_byte);
+        return ColumnsSource(source,
+                             static_cast<uint64_t>(i * rows) * pitch +
+                                 static_cast<uint64_t>(begin / per_byte),
+                             static_cast<uint64_t>(grid.columns / per_byte), pitch);
+      };
+      const auto elements = static_cast<size_t>(rows * grid.columns);
+      decoded.resize(elements * width);
+      turned.resize(elements * width);
+      MemorySink memory(absl::MakeSpan(decoded));
+      QUANTD_RETURN_IF_ERROR(DecodeGrid(grid, cut(*codes, 2), cut(*scales, group), nullptr, output,
+                                        memory, executor, interrupted_));
+      Transpose(decoded.data(), static_cast<size_t>(rows), static_cast<size_t>(grid.columns), width,
+                turned.data());
+      QUANTD_RETURN_IF_ERROR(
+          sink.Write(static_cast<uint64_t>((i * columns + begin) * rows) * width, turned));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Runner::Cast(const Job& job, const OutputFile& plan, PartialFile* file,
+                          const Executor& executor) const {
+  const Tensor& tensor = model_.tensor(job.source);
+  const Layout layout = tensor.type == DataType::kFloat     ? Layout::kGgufF32
+                        : tensor.type == DataType::kFloat16 ? Layout::kGgufF16
+                                                            : Layout::kGgufBf16;
+  QUANTD_ASSIGN_OR_RETURN(const WeightPlan cast, PlanWeight({layout, tensor.type, tensor.shape}));
+  QUANTD_ASSIGN_OR_RETURN(const auto source, TensorSource::Open(model_, job.source, &counter_));
+  const DataType output = conversion_.target.output;
+  DecodedSink sink(file, plan.tensors[job.first].offset, output, tensor.shape, source.get(),
+                   tensor.type);
+  const ByteSource* const pointer = source.get();
+  return DecodeWeight(cast, {}, {&pointer, 1}, output, sink, executor, interrupted_);
 }
 
 absl::Status Runner::Copy(const Job& job, const OutputFile& plan, PartialFile* file,

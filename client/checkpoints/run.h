@@ -56,6 +56,10 @@ class Runner {
                       const Executor& executor) const;
   absl::Status Copy(const Job& job, const OutputFile& plan, PartialFile* file,
                     const Executor& executor) const;
+  absl::Status DecodeTransposed(const QuantizedWeight& weight, uint64_t offset, PartialFile* file,
+                                const Executor& executor) const;
+  absl::Status Cast(const Job& job, const OutputFile& plan, PartialFile* file,
+                    const Executor& executor) const;
   absl::Status CopyDoubles(const Job& job, const OutputFile& plan, PartialFile* file) const;
   bool IsMeasured(const Job& job) const;
 

@@ -30,9 +30,6 @@ DataType ThroughOf(const WeightPlan& plan) {
 
 }  // namespace
 
-OutputPiece::OutputPiece(const Decoding& decoding, DataType through)
-    : kernels_(decoding.kernels), through_(through), output_(decoding.output) {}
-
 void OutputPiece::Store(size_t size, uint8_t* y) {
   if (through_ != DataType::kFloat) {
     FromFloat(kernels_, through_)(bytes(), size, narrow_.data());

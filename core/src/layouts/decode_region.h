@@ -48,7 +48,10 @@ DecodeRegion DecodeRegionOf(Layout layout);
 class OutputPiece {
  public:
   // `through`: values are rounded to this type first; FLOAT: no rounding.
-  OutputPiece(const Decoding& decoding, DataType through);
+  OutputPiece(const Decoding& decoding, DataType through)
+      : OutputPiece(decoding.kernels, decoding.output, through) {}
+  OutputPiece(const KernelTable& kernels, DataType output, DataType through)
+      : kernels_(kernels), through_(through), output_(output) {}
 
   float* values() { return values_.data(); }
   uint8_t* bytes() { return reinterpret_cast<uint8_t*>(values_.data()); }

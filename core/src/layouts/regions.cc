@@ -72,9 +72,10 @@ ByteRectangle PartBytesOf(const PartGeometry& part, const Region& region) {
   const auto column = static_cast<uint64_t>(region.column / part.column_step * part.unit_bytes);
   return {.offset = static_cast<uint64_t>(region.row / part.row_step) * part.row_bytes + column,
           .pitch = part.row_bytes,
-          .rows = DivideUp(region.rows, part.row_step),
-          .row_bytes =
-              static_cast<size_t>(DivideUp(region.columns, part.column_step) * part.unit_bytes)};
+          .rows = DivideUp(region.row % part.row_step + region.rows, part.row_step),
+          .row_bytes = static_cast<size_t>(
+              DivideUp(region.column % part.column_step + region.columns, part.column_step) *
+              part.unit_bytes)};
 }
 
 absl::Status ReadRectangle(const ByteSource& source, const ByteRectangle& rectangle, Buffer& buffer,
