@@ -214,7 +214,10 @@ absl::Status RefuseQuantized(const Model& model, const Inventory& inventory,
   if (const std::string& method = inventory.quantization.method; !method.empty()) {
     absl::StrAppend(&what, ", by a quantization_config (", method, ")");
   }
-  if (const auto place = inventory.First(TensorRole::kCodes); place.has_value()) {
+  if (!inventory.weights.empty()) {
+    const QuantizedWeight& weight = inventory.weights[0];
+    absl::StrAppend(&what, ", '", weight.name, "' (", weight.form, ")");
+  } else if (const auto place = inventory.First(TensorRole::kCodes); place.has_value()) {
     absl::StrAppend(&what, ", '", model.tensor(*place).name, "' (", RoleText(inventory, *place),
                     ")");
   }

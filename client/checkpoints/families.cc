@@ -80,7 +80,7 @@ std::string Family::OtherByName(const Tensor& tensor) const {
   static const RE2* const head = new RE2(kHead);
   absl::string_view name = tensor.name;
   if (IsExperts(tensor)) return "";
-  if (name != "weight" && !absl::ConsumeSuffix(&name, ".weight")) {
+  if (!absl::ConsumeSuffix(&name, ".weight")) {
     return "its name does not end in .weight";
   }
   const std::string module = WithoutNumbers(name);

@@ -22,6 +22,11 @@ namespace fs = std::filesystem;
 
 constexpr char kHistory[] = ".git";  // in a clone: contains every weight again
 
+bool HoldsPath(const fs::path& folder, const fs::path& path) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
+}
+
 // Lists a folder whose files may be links to `places`, canonical folders. A link to a folder in
 // them is not followed: its contents are listed under their own names.
 absl::Status List(const std::string& folder, const std::string& prefix,
@@ -35,13 +40,13 @@ absl::Status List(const std::string& folder, const std::string& prefix,
     if (is_folder && name == kHistory) continue;
     if (it->is_symlink(unknown)) {
       const fs::path target = fs::canonical(it->path(), unknown);
-      const auto holds = [&target](const fs::path& place) {
-        return std::mismatch(place.begin(), place.end(), target.begin(), target.end()).first ==
-               place.end();
-      };
+      const auto holds = [&](const fs::path& place) { return HoldsPath(place, target); };
       if (!unknown && std::none_of(places.begin(), places.end(), holds)) {
         return ContentError(absl::StrCat(path, " is a link to ", target.string(),
                                          ", which is not in the model's folder; copy it there"));
+      }
+      if (is_folder && HoldsPath(target, fs::canonical(folder, unknown))) {
+        return ContentError(absl::StrCat(path, " is a link to a folder that contains it"));
       }
       if (is_folder) continue;
     }
@@ -82,10 +87,10 @@ absl::StatusOr<std::vector<InputFile>> ListFiles(const std::string& folder) {
   std::error_code error;
   const fs::path real = fs::canonical(folder, error);
   if (error) return FileError(error.value(), absl::StrCat("cannot read ", folder));
-  // In the Hub's cache, the files of snapshots/REVISION are links to blobs/.
+  // In the Hub's cache, the files of snapshots/REVISION are links to blobs/ beside snapshots.
   std::vector<fs::path> places = {real};
-  if (real.parent_path().filename() == "snapshots") {
-    places.push_back(real.parent_path().parent_path() / "blobs");
+  for (fs::path at = real; at.has_relative_path(); at = at.parent_path()) {
+    places.push_back(at.parent_path() / "blobs");
   }
   std::vector<InputFile> files;
   QUANTD_RETURN_IF_ERROR(List(folder, "", places, &files));
@@ -95,7 +100,7 @@ absl::StatusOr<std::vector<InputFile>> ListFiles(const std::string& folder) {
 }
 
 bool HoldsWeights(absl::string_view name) {
-  for (const char* ending : {".safetensors", ".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack"}) {
+  for (const char* ending : {".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack"}) {
     if (absl::EndsWithIgnoreCase(name, ending)) return true;
   }
   return false;

@@ -247,8 +247,26 @@ class WeightFinder {
     return allowed;
   }
 
-  static std::string FormText(absl::string_view codes, const Tensor& scale, const Grid& grid) {
-    return absl::StrCat(codes, ", scales ", scale.dtype, " for ", grid.block_rows, " x ",
+  // For people: the layout's name if there is one, and the grid.
+  static std::string FormText(absl::string_view codes, const Tensor& scale, const Grid& grid,
+                              bool inverse = false) {
+    std::string layout;
+    if (inverse) {
+      layout = codes == "F8_E4M3" ? "fp8-tiles: " : "";
+    } else if (codes == "INT4") {
+      layout = absl::StrCat("compressed-tensors:int4-g", grid.block_columns, ": ");
+    } else if (codes == "I8" || codes == "F8_E4M3") {
+      const bool row = grid.block_rows == 1 && grid.block_columns == grid.columns;
+      const bool all = grid.block_rows == grid.rows && grid.block_columns == grid.columns;
+      layout = absl::StrCat("compressed-tensors:", codes == "I8" ? "int8" : "fp8",
+                            row   ? ""
+                            : all ? "-tensor"
+                                  : "-block",
+                            ": ");
+    } else if (codes == "MXFP4") {
+      layout = "compressed-tensors:mxfp4: ";
+    }
+    return absl::StrCat(layout, codes, ", scales ", scale.dtype, " for ", grid.block_rows, " x ",
                         grid.block_columns);
   }
 
@@ -329,7 +347,7 @@ class WeightFinder {
     const bool through = !inverse && FloatType(scale.dtype) != DataType::kUnspecified;
     if (through) grid.through = FloatType(scale.dtype);
     QuantizedWeight weight = ByGrid(codes.name, codes.shape, grid, place, scale_place);
-    weight.form = FormText(codes.dtype, scale, grid);
+    weight.form = FormText(codes.dtype, scale, grid, inverse);
     if (codes.dtype == "I8") {
       QUANTD_RETURN_IF_ERROR(AddZeroPoints(codes.name, *shape, 1, &weight));
     }

@@ -252,9 +252,9 @@ absl::Status OpenFolder(Model* model) {
   for (InputFile& file : files) {
     const bool shard = std::binary_search(shards.begin(), shards.end(), file.name);
     if (shard || file.name == kConfig || file.name == kIndex) continue;
-    if (HoldsWeights(file.name)) {
+    if (absl::EndsWith(file.name, ".safetensors")) {
       model->foreign.push_back(file.name);
-    } else {
+    } else if (!HoldsWeights(file.name)) {
       model->others.push_back(std::move(file));
     }
   }

@@ -44,7 +44,7 @@ struct Model {
   std::string path;
   std::vector<Shard> shards;      // sorted by name
   std::vector<InputFile> others;  // of a folder: the files to copy
-  // Of a folder: files of weights that are not the model's, and not copied.
+  // Of a folder: .safetensors that are not the model's (the index does not list them): not copied.
   std::vector<std::string> foreign;
   std::optional<InputFile> config_file, index_file;
   Json config, index;  // of a folder; objects; the index without its weight_map

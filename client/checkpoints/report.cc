@@ -26,7 +26,7 @@ std::string Report::Text() const {
     absl::StrAppend(&text, tensor.bytes_before, " -> ", tensor.bytes_after, "\n");
   }
   for (const std::string& file : foreign) {
-    absl::StrAppend(&text, cli::Printable(file), "  left out: weights that are not the model's\n");
+    absl::StrAppend(&text, cli::Printable(file), "  left out: the model does not list it\n");
   }
   absl::StrAppend(&text, "total  ", tensors.size(), " tensors  ", bytes_before, " -> ", bytes_after,
                   "\n");

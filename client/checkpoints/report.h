@@ -24,7 +24,7 @@ struct ReportedTensor {
 
 struct Report {
   std::vector<ReportedTensor> tensors;  // in the model's order
-  std::vector<std::string> foreign;     // files of weights that are not the model's: not copied
+  std::vector<std::string> foreign;     // .safetensors that are not the model's: not copied
   uint64_t bytes_before = 0, bytes_after = 0;
   // The text of --dry_run: one line per tensor, and the totals.
   std::string Text() const;

@@ -29,7 +29,7 @@ def tensors():
     made = {"norm": ("F32", [64], draw.standard_normal(64).astype(np.float32).tobytes())}
     for kind, dtype in TYPES.items():
         for shape in ([64, 96], [3, 5, 32], [7, 33]):
-            made[f"{kind}.{len(shape)}.{shape[-1]}"] = (kind, shape, draw.standard_normal(shape).astype(dtype).tobytes())
+            made[f"{kind}.{len(shape)}.{shape[-1]}.weight"] = (kind, shape, draw.standard_normal(shape).astype(dtype).tobytes())
     made["half"] = ("F16", [5], draw.standard_normal(5).astype(np.float16).tobytes())
     made["ids"] = ("I32", [2, 32], np.arange(64, dtype=np.int32).tobytes())
     made["doubles"] = ("F64", [2, 32], draw.standard_normal((2, 32)).tobytes())
@@ -47,7 +47,8 @@ def test_keys_and_tensors_are_kept(layout, alignment):
     save_gguf("m.gguf", keys, source, alignment)
     convert("m.gguf", "-o", "o.gguf", f"--to=gguf:{layout}")
     found, made, found_alignment = load_gguf("o.gguf")
-    assert found == {**keys, "general.file_type": ("u32", NUMBERS[layout])} and list(found) == list(keys)
+    version = {"general.quantization_version": ("u32", 2)}
+    assert found == {**keys, "general.file_type": ("u32", NUMBERS[layout]), **version} and list(found) == [*keys, *version]
     assert found_alignment == alignment and list(made) == list(source)
     plain = layout in ("f16", "bf16")
     for name, (kind, shape, raw) in source.items():
@@ -75,12 +76,13 @@ def test_only_skip_and_quantized_sources():
     save_gguf("m.gguf", {"general.architecture": ("string", "x")}, tensors())
     convert("m.gguf", "-o", "o.gguf", "--to=gguf:q8_0", "--only=^F16", "--skip=3.32|33")
     found, made, _ = load_gguf("o.gguf")
-    assert found == {"general.architecture": ("string", "x"), "general.file_type": ("u32", 7)}
-    assert sorted(name for name, entry in made.items() if entry[0] == "Q8_0") == ["F16.2.96"]
+    version = {"general.quantization_version": ("u32", 2)}
+    assert found == {"general.architecture": ("string", "x"), **version, "general.file_type": ("u32", 7)}
+    assert sorted(name for name, entry in made.items() if entry[0] == "Q8_0") == ["F16.2.96.weight"]
     err = convert("m.gguf", "-o", "p.gguf", "--to=gguf:q8_0", "--only=^F16", code=1)
-    assert "'F16.2.33'" in err
+    assert "'F16.2.33.weight'" in err
     assert "'norm'" in convert("m.gguf", "-o", "p.gguf", "--to=gguf:q8_0", "--only=norm", code=1)
-    assert "'F16.2.96'" in convert("o.gguf", "-o", "p.gguf", "--to=gguf:q4_0", code=2)
+    assert "'F16.2.96.weight'" in convert("o.gguf", "-o", "p.gguf", "--to=gguf:q4_0", code=2)
     assert "cannot be decoded" in unknown()
     assert sorted(os.listdir()) == ["m.gguf", "o.gguf", "u.gguf"]
 
@@ -95,10 +97,10 @@ def unknown():
 
 
 def test_what_is_not_finite_is_refused():
-    save_gguf("m.gguf", KEYS, {"a": ("F32", [1, 32], np.full(32, np.nan, np.float32).tobytes())})
-    assert "'a'" in convert("m.gguf", "-o", "o.gguf", "--to=gguf:q8_0", code=1)
-    save_gguf("m.gguf", KEYS, {"a": ("F32", [1, 32], np.full(32, 1e6, np.float32).tobytes())})
-    assert "'a'" in convert("m.gguf", "-o", "o.gguf", "--to=gguf:f16", code=1)
+    save_gguf("m.gguf", KEYS, {"a.weight": ("F32", [2, 32], np.full(64, np.nan, np.float32).tobytes())})
+    assert "'a.weight'" in convert("m.gguf", "-o", "o.gguf", "--to=gguf:q8_0", code=1)
+    save_gguf("m.gguf", KEYS, {"a.weight": ("F32", [2, 32], np.full(64, 1e6, np.float32).tobytes())})
+    assert "'a.weight'" in convert("m.gguf", "-o", "o.gguf", "--to=gguf:f16", code=1)
     assert os.listdir() == ["m.gguf"]
 
 
@@ -151,7 +153,7 @@ def test_a_damaged_header_is_one_line(name):
 
 def test_any_byte_may_be_wrong():
     """A good file, cut off anywhere in the header or with other bytes: it is converted or refused with one line."""
-    save_gguf("m.gguf", KEYS, {"a": ("F32", [2, 32], bytes(256)), "b": ("Q8_0", [1, 64], bytes(68))})
+    save_gguf("m.gguf", KEYS, {"a.weight": ("F32", [2, 32], bytes(256)), "b": ("Q8_0", [1, 64], bytes(68))})
     good = open("m.gguf", "rb").read()
     draw = random.Random(os.environ.get("QUANTD_TEST_SEED", "11"))
     for i in range(150):

@@ -119,14 +119,26 @@ def test_a_damaged_folder_is_one_line():
 
 
 def test_links_are_followed():
-    os.mkdir("blobs")
-    model("real")
-    os.mkdir("m")
-    for name in os.listdir("real"):
-        os.symlink(f"../real/{name}", f"m/{name}")
-    convert("m", "-o", "a", "--to=fp8-tiles")
-    convert("real", "-o", "b", "--to=fp8-tiles")
+    """Of a hub's cache, and within the folder, each folder once; the mode of a file stays; others are refused."""
+    os.makedirs("hub/snapshots/m")
+    model("hub/blobs")
+    for name in os.listdir("hub/blobs"):
+        os.symlink(f"../../blobs/{name}", f"hub/snapshots/m/{name}") if name != "sub" else shutil.copytree("hub/blobs/sub", "hub/snapshots/m/sub")
+    os.chmod("hub/blobs/tokenizer.json", 0o600)
+    convert("hub/snapshots/m", "-o", "a", "--to=fp8-tiles")
+    convert("hub/blobs", "-o", "b", "--to=fp8-tiles")
     assert contents("a") == contents("b") and not any(os.path.islink("a/" + name) for name in os.listdir("a"))
+    assert os.stat("a/tokenizer.json").st_mode & 0o777 == 0o600
+    for i in range(22):
+        os.mkdir(f"hub/blobs/{i}")
+        for link in "ab":
+            os.symlink(f"../{i + 1}", f"hub/blobs/{i}/{link}")
+    os.mkdir("hub/blobs/22")
+    convert("hub/blobs", "-o", "c", "--to=fp8-tiles")
+    assert contents("c") == contents("b")
+    open("secret", "w").write("x")
+    os.symlink("../../secret", "hub/blobs/sub/link")
+    assert "sub/link" in convert("hub/blobs", "-o", "d", "--to=fp8-tiles", code=2)
 
 
 def test_wrong_usage():
@@ -198,7 +210,7 @@ def test_texts_of_a_config_stay_texts():
 
 
 @pytest.mark.parametrize("text", [
-    b'{"a": NaN}', b'{"a": Infinity}', b'{"a": 1e999}', b'{"a": "\xff"}', b'{"\xed\xa0\x80": 1}', b'{"a": 01}', b"{" + b'"a":{' * 200 + b"}" * 201,
+    b'{"a": Nan}', b'{"a": +Infinity}', b'{"a": 1e999}', b'{"a": "\xff"}', b'{"\xed\xa0\x80": 1}', b'{"a": 01}', b"{" + b'"a":{' * 200 + b"}" * 201,
     b'{"a": ' + b"[" * 100_000, b'{"a": 1' + b"0" * 400 + b"}", b'{"a": 1} x', b"\xef\xbb\xbf{", b"",
 ])
 def test_a_config_that_is_not_json_is_one_line(text):
