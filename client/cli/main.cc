@@ -40,6 +40,8 @@ absl::Status Run(int argc, char** argv) {
     status = quantd::cli::RunEmbeddings(options);
   } else if (options.command == "inspect") {
     status = quantd::cli::RunInspect(options);
+  } else if (options.command == "top") {
+    status = quantd::cli::RunTop(options);
   } else if (options.command == "info") {
     status = quantd::cli::RunInfo(options);
   } else {

@@ -27,6 +27,7 @@ absl::Status RunEmbeddings(const Options& options);
 absl::Status RunInspect(const Options& options);
 absl::Status RunInfo(const Options& options);
 absl::Status RunHealth(const Options& options);
+absl::Status RunTop(const Options& options);
 
 // Shared by several commands.
 

@@ -251,6 +251,22 @@ Flags& Flags::Address(const char* what) {
       ->add_option("--timeout", o_->timeout,
                    "Seconds that a call to the server may take (default 300)")
       ->check(Seconds());
+  Access();
+  return *this;
+}
+
+Flags& Flags::Top() {
+  command_->add_option("address", o_->address, "The server's HTTP port (--http_listen), HOST:PORT")
+      ->required()
+      ->type_name("HOST:PORT");
+  command_->add_flag("--once", o_->once, "Show it once");
+  command_->add_flag("--json", o_->json, "Print the server's /status.json");
+  Access();
+  return *this;
+}
+
+// The flags of TLS and tokens.
+void Flags::Access() {
   Text("--tls_ca", &o_->tls_ca,
        "Use TLS: PEM file with the authority that signed the server's certificate")
       ->envname("QUANTD_TLS_CA");
@@ -262,7 +278,6 @@ Flags& Flags::Address(const char* what) {
       ->envname("QUANTD_AUTH_TOKEN_FILE");
   command_->add_flag("--allow_insecure_token", o_->allow_insecure_token,
                      "Send the token to another machine without TLS");
-  return *this;
 }
 
 Flags& Flags::Printing() {

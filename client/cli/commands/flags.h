@@ -34,10 +34,12 @@ class Flags {
   Flags& Computing();
   Flags& Address(const char* what);
   Flags& Printing();
+  Flags& Top();
 
   CLI::Option* Text(const std::string& name, std::string* value, const std::string& what);
 
  private:
+  void Access();
   void List(const char* name, std::vector<int64_t>* values, const char* what);
 
   CLI::App* const command_;

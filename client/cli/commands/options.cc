@@ -103,6 +103,10 @@ void AddCommands(CLI::App* app, Options* o) {
       .Printing()
       .Text("--service", &o->service,
             "Service to ask about, such as quantd.v1.QuantizationService (default: the server)");
+  add("top",
+      "Show what a server does now, every second, or once if the output is not a terminal.\n\n  "
+      "quantctl top 127.0.0.1:9464")
+      .Top();
 }
 
 std::vector<std::string> NamesOf(CLI::App* app) {

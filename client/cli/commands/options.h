@@ -37,12 +37,12 @@ struct ConvertFlags {
 // The flags with the same names.
 struct Options {
   std::string command;  // "quantize", "dequantize", "convert", "calibrate", "embeddings",
-                        // "inspect", "info" or "health"
+                        // "inspect", "info", "health" or "top"
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
   std::vector<int64_t> shape;
   SpecFlags spec;
-  bool all = false, force = false, json = false, quiet = false;
+  bool all = false, force = false, json = false, quiet = false, once = false;
   EmbeddingFlags embeddings;
   CalibrateFlags calibrate;
   ConvertFlags convert;
