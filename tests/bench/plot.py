@@ -1,4 +1,5 @@
-"""Draws section break_even of run.sh: plot.py RESULTS OUTPUT.svg. Throughput over the size of a tensor, DynamicQuantize of FLOAT.
+"""Draws section break_even of run.sh: plot.py RESULTS OUTPUT.svg. Throughput over the size of a tensor, DynamicQuantize of FLOAT, of
+the best turn: what other programs on the machine take is not in it.
 
 Standard library only. The picture is legible on light and on dark pages."""
 
@@ -32,7 +33,7 @@ def bytes_of(case):
 def picture(rows):
     rows = [row for row in rows if bytes_of(row["case"]) <= 64 << 20]  # the same as 64 MiB
     sizes = [bytes_of(row["case"]) for row in rows]
-    rates = {side: [size / row["seconds"][side] / 1e9 for size, row in zip(sizes, rows)] for side, *_ in SIDES}
+    rates = {side: [size / row["best"][side] / 1e9 for size, row in zip(sizes, rows)] for side, *_ in SIDES}
     every = [rate for of_side in rates.values() for rate in of_side]
     low, high = math.floor(math.log10(min(every))), math.ceil(math.log10(max(every)))
 

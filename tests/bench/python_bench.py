@@ -132,8 +132,8 @@ def break_even(report, options):
                         "TCP": lambda: over_tcp.dynamic_quantize(x),
                         "grpc.aio, ONNX Runtime": lambda: aio(request),
                     }
-                    rounds = max(3, min(400, 1024 * MIB // size) // (4 if options.quick else 1))
-                    report.measure(size_text(size), sides, rounds, pause=0.06,
+                    rounds = max(5, min(100, 1024 * MIB // size) // (4 if options.quick else 1))
+                    report.measure(size_text(size), sides, rounds, max(1, min(20, 4 * MIB // size)), pause=0.06,
                                    more=lambda row: {"cluster, computed": row["TCP"] + 1.25 * size / 1.25e9 + 1e-4})
 
 

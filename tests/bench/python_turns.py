@@ -52,7 +52,8 @@ class Report:
             low, median, high = statistics.quantiles([a / b for a, b in zip(taken[ours], taken[name])], n=4)
             ratios[name] = {"median": median, "quartiles": [low, high]}
         seconds |= more(seconds) if more else {}
-        self._rows.append({"case": case, "side": ours, "seconds": seconds, "ratios": ratios})
+        best = {name: min(times) for name, times in taken.items()}
+        self._rows.append({"case": case, "side": ours, "seconds": seconds, "best": best, "ratios": ratios})
         if self._names != list(seconds):
             self._names = list(seconds)
             print("\n| |", " | ".join(name + (f" | {ours} / it" if name in others else "") for name in seconds), "|")

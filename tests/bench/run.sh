@@ -48,10 +48,10 @@ if [[ ${#ours[@]} -gt 0 ]]; then
   peer=()
   if among operations "${ours[@]}" || among peers "${ours[@]}"; then
     # ONNX Runtime comes from the Python wheel, in the version of the conformance tests.
-    if prepare_venv >"$QUANTD_LOGS/bench.log" 2>&1; then
-      "$VENV/bin/python" "$here/models.py" "$results/models"
-      peer=(--onnxruntime="$(ls "$VENV"/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.*)"
-        --models="$results/models" --python="$VENV/bin/python")
+    if prepare_gate_venv >"$QUANTD_LOGS/bench.log" 2>&1; then
+      "$GATE_VENV/bin/python" "$here/models.py" "$results/models"
+      peer=(--onnxruntime="$(ls "$GATE_VENV"/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.*)"
+        --models="$results/models" --python="$GATE_VENV/bin/python")
     else
       left_out "ONNX Runtime" "its Python wheel can't be installed"
     fi
