@@ -55,7 +55,7 @@ test('packing is that of the contract', () => {
   }
 });
 
-test('a type has the names that quantctl and Python take', server, async () => {
+test('a type has its usual names', server, async () => {
   const x = tensor(new Float32Array(32).fill(1));
   for (const [names, type] of [
     [['INT8', 'int8', 'DATA_TYPE_INT8'], 'INT8'], [['fp8', 'e4m3', 'float8_e4m3fn', 'FLOAT8E4M3FN'], 'FLOAT8E4M3FN'],
