@@ -90,6 +90,7 @@ client/python/src/quantd/__init__.py ^__version__ = "(.*)"
 client/python-core/pyproject.toml ^version = "(.*)"
 client/python-core/src/quantd_core/__init__.py ^__version__ = "(.*)"
 client/rust/Cargo.toml ^version = "(.*)"
+tests/conformance/pyproject.toml ^version = "(.*)"
 deploy/compose.yaml ^ +image: quantd:(.*)$
 deploy/helm/quantd/Chart.yaml ^(?:version|appVersion): "?([0-9.]+)
 deploy/kubernetes/base/quantd.yaml (?:image: quantd:|/version: )"?([0-9.]+)

@@ -57,6 +57,27 @@ def test_quantd_passes_all_of_it(client, every):
     count("the conformance kit", sum(c.inputs["x"].size for c in asked), len(asked))
 
 
+# The rules by which others differ, as in README.md.
+DIFFER = {
+    "onnx-reference": {
+        "quantize-saturates-past-int32", "quantize-saturates-infinity", "quantize-precision-of-scale", "dequantize-minifloat-zero-point"},
+    "onnxruntime": {
+        "quantize-saturates-past-int32", "quantize-saturates-infinity", "quantize-precision-of-scale", "quantize-precision",
+        "quantize-float8-overflows"},
+}
+
+
+@pytest.mark.parametrize("name,passed,failed", [("onnx-reference", 7707, 495), ("onnxruntime", 4073, 101)])
+def test_others_differ_where_the_readme_says(name, passed, failed):
+    """The oracle is what others compute as well, at every version of the operators."""
+    pytest.importorskip(name.partition("-")[0])
+    with engines.engine(name) as (version, ask):
+        result = verify.verify([files.stored(c) for c in cases.onnx_cases()], ask, version)
+    assert {c.rule for c in result.rules() if c.failed} == DIFFER[name], verify.table(result)
+    assert (result.count(verify.PASSED), result.count(verify.FAILED)) == (passed, failed), version
+    count(version, 0, passed)
+
+
 def test_what_is_written_is_read(every, kit):
     written = {(c.family, c.group, c.name): c for c in every}
     read = list(files.read(kit))

@@ -157,7 +157,7 @@ deploy                     1330      0
 tests/bench                    0   5014
 tests/browser                  0    240
 tests/checkpoints             0    879
-tests/conformance              0   2126
+tests/conformance              0   1820
 tests/conformance/quantd_conformance      0   5651
 tests/deploy                  0   1846
 tests/e2e                     0  13255
