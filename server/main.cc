@@ -80,18 +80,27 @@ int ServeUntilSignal(Server& server, Notifier& manager) {
 }
 
 // Serves until a signal ends it. Returns the exit code.
-int Serve(const Options& options) {
+int Serve(const CommandLine& command_line) {
+  const Options& options = command_line.options;
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
   if (!server.ok()) return CannotServe(options, server.status());
+  // People at a terminal see what they changed, programs and files everything.
+  const bool people = options.log_format == log::Format::kAuto && isatty(STDERR_FILENO) != 0;
   log::Fields configuration = {{"version", QUANTD_VERSION}, {"target", (*server)->target()}};
   for (log::Field& field : quantd::server::Describe(options)) {
     configuration.push_back(std::move(field));
   }
-  log::Info("configuration", configuration);
+  log::Write(people ? log::Level::kDebug : log::Level::kInfo, "configuration", configuration);
   for (const std::string& note : (*server)->notes()) log::Warn(note);
-  log::Info("listening", {{"grpc", absl::StrJoin((*server)->grpc_addresses(), ",")},
-                          {"http", (*server)->http_address()},
-                          {"pid", getpid()}});
+  const std::string addresses = absl::StrJoin((*server)->grpc_addresses(), ",");
+  log::Info("listening",
+            {{"grpc", addresses}, {"http", (*server)->http_address()}, {"pid", getpid()}});
+  if (people) {
+    if (!command_line.changed.empty()) {
+      log::Info("changed", {{"flags", absl::StrJoin(command_line.changed, " ")}});
+    }
+    log::Info(absl::StrCat("try: quantctl info --address=", (*server)->grpc_addresses().front()));
+  }
   log::Flush();  // readers of the ready file can then find these lines
   int exit_code = 0;
   absl::Duration lame_duck = options.lame_duck;
@@ -132,7 +141,7 @@ int Run(int argc, char** argv) {
   absl::StatusOr<CommandLine> command_line = quantd::server::ParseCommandLine(argc, argv);
   if (!command_line.ok()) return Refuse(command_line.status());
   if (command_line->action == Action::kHelp) {
-    std::fputs(quantd::server::HelpText().c_str(), stdout);
+    std::fputs(quantd::server::HelpText(QUANTD_VERSION).c_str(), stdout);
     return 0;
   }
   if (command_line->action == Action::kVersion) {
@@ -140,16 +149,24 @@ int Run(int argc, char** argv) {
     return 0;
   }
 
+  const Options& options = command_line->options;
+  if (command_line->action == Action::kCheck) {
+    for (const std::string& note : command_line->notes)
+      std::fprintf(stderr, "quantd: %s\n", quantd::server::OneLine(note).c_str());
+    if (absl::Status status = Server::Check(options); !status.ok()) return Refuse(status);
+    std::puts("quantd: the flags and the files that they name are valid");
+    return 0;
+  }
+
   // The log's own thread; the server tests those that it needs.
   if (absl::Status status = quantd::process::TryThreads(1, "the log"); !status.ok())
     return Refuse(status);
 
-  const Options& options = command_line->options;
   log::InstallCrashHandler(
       {.version = QUANTD_VERSION, .json = options.log_format == log::Format::kJson});
   log::Start({.level = options.log_level, .format = options.log_format});
   for (const std::string& note : command_line->notes) log::Warn(quantd::server::OneLine(note));
-  const int exit_code = Serve(options);
+  const int exit_code = Serve(*command_line);
   log::Stop();
   return exit_code;
 }

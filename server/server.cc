@@ -48,6 +48,13 @@ using wire::Method;
 // Added to the drain time.
 constexpr std::chrono::milliseconds kLastWords{200};
 
+absl::Status UseTarget(const Options& options) {
+  if (absl::Status status = CheckEnvironmentTarget(); !status.ok() && options.simd.empty()) {
+    return status;
+  }
+  return SelectTarget(options.simd);
+}
+
 std::string Http2Version() { return absl::StrCat("nghttp2/", nghttp2_version(0)->version_str); }
 
 }  // namespace
@@ -250,12 +257,16 @@ void Server::Reload() {
   components_->every_second.Wake();
 }
 
+absl::Status Server::Check(const Options& options) {
+  if (absl::Status status = UseTarget(options); !status.ok()) return status;
+  if (absl::Status status = TlsAndTokens(options).Open(); !status.ok()) return status;
+  if (options.shared_memory_dir.empty()) return absl::OkStatus();
+  return regions::Regions::Open(options.shared_memory_dir, {}).status();
+}
+
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
                                                       const AddServices& add_services) {
-  if (absl::Status status = CheckEnvironmentTarget(); !status.ok() && options.simd.empty()) {
-    return status;
-  }
-  if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
+  if (absl::Status status = UseTarget(options); !status.ok()) return status;
   const loop::Policy policy = options.policy();
   // Including those for HTTP, spans, and tasks of every second.
   const int threads = policy.threads() + 3;

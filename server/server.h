@@ -34,6 +34,8 @@ class Server {
   // tokens can't be used.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options,
                                                        const AddServices& add_services = {});
+  // What Start would return for the instruction set, the files and the directories of the options.
+  static absl::Status Check(const Options& options);
   // REQUIRES: Drain has been called, and has returned true.
   ~Server();
 

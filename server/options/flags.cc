@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -41,6 +43,49 @@ Flag Count(const char* name, Number& value, int64_t by_default, int64_t low, int
   };
   return {name, absl::StrCat(by_default), help, take,
           [name, &value] { return log::Field(name, value); }};
+}
+
+// Bytes, or a number with a unit: 64MiB, 128Mi (both of 1024), 1GB or 1G (of 1000). nullopt: it is
+// neither, or more than 2^63.
+std::optional<int64_t> ParseSize(absl::string_view text) {
+  constexpr absl::string_view kUnits = "KMGT";
+  double unit = 1;
+  absl::ConsumeSuffix(&text, "B");
+  const bool binary = absl::ConsumeSuffix(&text, "i");
+  const char last = text.empty() ? '0' : text.back();
+  if (const size_t power = kUnits.find(last == 'k' ? 'K' : last); power != kUnits.npos) {
+    unit = std::pow(binary ? 1024 : 1000, static_cast<double>(power + 1));
+    text.remove_suffix(1);
+  } else if (binary) {
+    return std::nullopt;
+  }
+  text = absl::StripAsciiWhitespace(text);
+  int64_t whole = 0;
+  if (unit == 1 && absl::SimpleAtoi(text, &whole)) return whole;
+  double number = 0;
+  if (unit == 1 || text.find_first_not_of("0123456789.") != text.npos ||
+      !absl::SimpleAtod(text, &number) || !(number * unit < 0x1p63)) {
+    return std::nullopt;
+  }
+  return static_cast<int64_t>(number * unit);
+}
+
+// A size in bytes.
+template <typename Number>
+Flag Size(const char* name, Number& value, const char* by_default, int64_t low, int64_t high,
+          const char* help) {
+  Flag flag = Count(name, value, 0, low, high, help);
+  flag.by_default = by_default;
+  flag.take = [&value, low, high](const std::string& text) {
+    const std::optional<int64_t> size = ParseSize(text);
+    if (!size.has_value() || *size < low || *size > high) {
+      return absl::StrCat("must be ", low, " to ", high,
+                          " bytes, or a number with a unit, such as ", "64MiB, 128Mi or 1GB");
+    }
+    value = static_cast<Number>(*size);
+    return std::string();
+  };
+  return flag;
 }
 
 // A time in seconds, or a number with a unit such as 500ms or 2m.
@@ -158,21 +203,22 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
       Word("status_page", o.status_page, "on",
            Words<bool>{{"on", true}, {"off", false}, {"true", true}, {"false", false}},
            "Whether the HTTP port shows the status page at / and /status.json: on or off"),
+      SocketMode(o.socket_mode),
       Text("ready_file", o.ready_file, "",
            "File to write when the server is ready: JSON with every bound address and the process "
            "id"),
-      Showing(Count("max_message_bytes", wanted.max_message, 64 << 20, 1024, INT_MAX,
-                    "Largest request and largest response, up to 2147483647; lower if the memory "
-                    "for receiving is smaller"),
+      Showing(Size("max_message_bytes", wanted.max_message, "64MiB", 1024, INT_MAX,
+                   "Largest request and largest response, below 2GiB; lower if the memory "
+                   "for receiving is smaller"),
               o.memory.max_message),
-      Showing(Count("memory_budget_bytes", wanted.requests, 0, 0, kAny,
-                    "Memory for requests in progress and their responses; 0: about half of what "
-                    "the container's limit leaves (or half of the machine, if there is no limit)"),
+      Showing(Size("memory_budget_bytes", wanted.requests, "0", 0, kAny,
+                   "Memory for requests in progress and their responses; 0: about half of what "
+                   "the container's limit leaves (or half of the machine, if there is no limit)"),
               o.memory.requests),
       Showing(
-          Count("receive_budget_bytes", wanted.receiving, 0, 0, kAny,
-                "Memory for requests that are being received, at least 131072; 0: the rest of that "
-                "memory"),
+          Size("receive_budget_bytes", wanted.receiving, "0", 0, kAny,
+               "Memory for requests that are being received, at least 128KiB; 0: the rest of that "
+               "memory"),
           o.memory.receiving),
       Count("max_inflight_requests", o.max_inflight_requests, 1024, 1, 1 << 20,
             "Requests that may be in progress at the same time"),
@@ -183,17 +229,17 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
       Time("stall_timeout", o.stall_timeout, 5, absl::Milliseconds(500),
            "How long a response may make no progress because its client does not read, while "
            "others wait; then its call is cancelled"),
-      Count("min_transfer_rate", o.min_transfer_rate, 64 << 10, 0, 1 << 30,
-            "Bytes per second at which a request must arrive and a response must be read while "
-            "others wait, averaged over --stall_timeout; lower it for honest clients on slow "
-            "links. 0: one byte per --stall_timeout is enough"),
+      Size("min_transfer_rate", o.min_transfer_rate, "64KiB", 0, 1 << 30,
+           "Bytes per second at which a request must arrive and a response must be read while "
+           "others wait, averaged over --stall_timeout; lower it for honest clients on slow "
+           "links. 0: one byte per --stall_timeout is enough"),
       Word("compress_answers", o.compress_answers, "none",
            Words<transport::Encoding>(transport::kCompressions.begin(),
                                       transport::kCompressions.end()),
            "How responses are compressed for clients that accept it: none, gzip or deflate. A call "
            "may choose another way with the metadata quantd-compress-answers"),
-      Count("compress_answers_from", o.compress_answers_from, 1024, 0, INT_MAX,
-            "Size in bytes of the smallest response that is compressed"),
+      Size("compress_answers_from", o.compress_answers_from, "1KiB", 0, INT_MAX,
+           "Size in bytes of the smallest response that is compressed"),
       Count("max_connections", o.max_connections, 0, 0, 1 << 20,
             "Largest number of connections; 0: one per 512 KiB of the memory limit, 64 to 1024. "
             "Beyond that, the peer with the most connections loses one to a peer with fewer"),
@@ -231,7 +277,6 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
            "File with tokens, one per line: every call except health checks, and /metrics, needs "
            "'authorization: Bearer TOKEN' with one of them. Read again when it changes, and on "
            "SIGHUP; empty: none"),
-      SocketMode(o.socket_mode),
       Time("lame_duck_seconds", o.lame_duck, 0, none,
            "How long to keep serving after SIGTERM. /readyz returns 503 from the start of this "
            "period, the health service reports NOT_SERVING from its midpoint, and GOAWAY is sent "

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "quantd/executor.h"
 #include "server/loop/policy.h"
@@ -22,34 +23,85 @@ namespace quantd::server {
 namespace {
 
 constexpr absl::string_view kPrefix = "QUANTD_";
-// Flags with a new name; the old one works for one more release.
-constexpr std::pair<absl::string_view, absl::string_view> kRenamed[] = {{"queues", "event_loops"}};
+// Where a group of flags begins in --help.
+constexpr std::pair<absl::string_view, absl::string_view> kGroups[] = {
+    {"listen", "Addresses"},
+    {"max_message_bytes", "Limits"},
+    {"stall_timeout", "Slow clients"},
+    {"compress_answers", "Responses"},
+    {"max_connections", "Connections"},
+    {"threads", "Cores"},
+    {"shared_memory_dir", "Shared memory"},
+    {"tls_cert", "TLS and tokens"},
+    {"lame_duck_seconds", "Shutdown"},
+    {"log_format", "Log and traces"}};
+constexpr size_t kHelpWidth = 80;
 
 std::string Variable(absl::string_view flag) {
   return absl::StrCat(kPrefix, absl::AsciiStrToUpper(flag));
 }
 
-std::string Renamed(absl::string_view old, absl::string_view name) {
-  return absl::StrCat(old, " is now ", name, "; the old name will be removed in the next release");
+// How many characters to add, remove or replace to get from one word to the other.
+size_t Distance(absl::string_view from, absl::string_view to) {
+  std::vector<size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (size_t i = 0; i < from.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < to.size(); ++j) {
+      const size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
+    }
+  }
+  return row.back();
 }
 
-// The arguments, with "--name=value" split into two, because CLI11 takes empty values only so, and
-// with current names.
-std::vector<std::string> WordsOf(int argc, const char* const* argv,
-                                 std::vector<std::string>& notes) {
-  std::vector<std::string> words;
+// The name of a flag that is most like a misspelt one; empty: none is.
+std::string MostLike(absl::string_view name, const std::vector<Flag>& flags) {
+  std::vector<std::string> names = {"help", "version", "check"};
+  for (const Flag& flag : flags) names.emplace_back(flag.name);
+  const auto closest = std::min_element(
+      names.begin(), names.end(),
+      [&](const auto& a, const auto& b) { return Distance(name, a) < Distance(name, b); });
+  return Distance(name, *closest) <= 1 + name.size() / 4 ? *closest : "";
+}
+
+// Reads "--name=value" and "--name value". given[i] becomes what flags[i] was given, in order. Help
+// and version are shown whatever else is wrong.
+absl::Status ReadWords(const std::vector<Flag>& flags, int argc, const char* const* argv,
+                       std::vector<std::vector<std::string>>& given, CommandLine& line) {
+  absl::Status status;
   for (int i = 1; i < argc; ++i) {
     const absl::string_view word = argv[i];
-    const size_t equals = absl::StartsWith(word, "--") ? word.find('=') : absl::string_view::npos;
-    words.emplace_back(word.substr(0, equals));
-    for (const auto& [old, name] : kRenamed) {
-      if (words.back() != absl::StrCat("--", old)) continue;
-      notes.push_back(Renamed(words.back(), absl::StrCat("--", name)));
-      words.back() = absl::StrCat("--", name);
+    const size_t equals = std::min(word.find('='), word.size());
+    std::string name(word.substr(0, equals));
+    // --some-name is --some_name.
+    if (absl::StartsWith(name, "--")) std::replace(name.begin() + 2, name.end(), '-', '_');
+    if (name == "--check") {
+      line.action = Action::kCheck;
+      continue;
     }
-    if (equals != absl::string_view::npos) words.emplace_back(word.substr(equals + 1));
+    if (name == "--help" || name == "-h" || name == "--version") {
+      line.action = name == "--version" ? Action::kVersion : Action::kHelp;
+      return absl::OkStatus();
+    }
+    const auto flag = std::find_if(flags.begin(), flags.end(), [&name](const Flag& f) {
+      return name == absl::StrCat("--", f.name);
+    });
+    if (flag == flags.end()) {
+      const std::string like = absl::StartsWith(name, "--") ? MostLike(name.substr(2), flags) : "";
+      status.Update(absl::InvalidArgumentError(
+          absl::StrCat("unexpected argument '", name, "'; ",
+                       like.empty() ? "see --help" : absl::StrCat("did you mean --", like, "?"))));
+    } else if (equals < word.size()) {
+      given[flag - flags.begin()].emplace_back(word.substr(equals + 1));
+    } else if (i + 1 < argc && !absl::StartsWith(argv[i + 1], "--")) {
+      given[flag - flags.begin()].emplace_back(argv[++i]);
+    } else {
+      status.Update(absl::InvalidArgumentError(absl::StrCat(name, " has no value")));
+    }
   }
-  return words;
+  return status;
 }
 
 // Kubernetes sets variables NAME_SERVICE_... and NAME_PORT... for each Service NAME in every
@@ -65,17 +117,6 @@ bool IsOfKubernetes(absl::string_view variable) {
   return false;
 }
 
-// A flag's value in the environment, or null.
-const char* FromEnvironment(absl::string_view flag, std::vector<std::string>& notes) {
-  const char* value = std::getenv(Variable(flag).c_str());
-  for (const auto& [old, name] : kRenamed) {
-    if (value != nullptr || name != flag) continue;
-    value = std::getenv(Variable(old).c_str());
-    if (value != nullptr) notes.push_back(Renamed(Variable(old), Variable(name)));
-  }
-  return value;
-}
-
 // Notes every variable QUANTD_... that is not read, so that its author learns that it has no
 // effect.
 void NoteUnknownVariables(const std::vector<Flag>& flags, std::vector<std::string>& notes) {
@@ -83,18 +124,16 @@ void NoteUnknownVariables(const std::vector<Flag>& flags, std::vector<std::strin
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const absl::string_view assignment = *entry;
     const std::string name(assignment.substr(0, assignment.find('=')));
-    const auto is_of = [&name](absl::string_view flag) { return Variable(flag) == name; };
     if (!absl::StartsWith(name, kPrefix) || IsOfKubernetes(name)) continue;
-    if (std::any_of(flags.begin(), flags.end(), [&](const Flag& f) { return is_of(f.name); }) ||
-        std::any_of(std::begin(kRenamed), std::end(kRenamed),
-                    [&](const auto& renamed) { return is_of(renamed.first); })) {
-      continue;
-    }
-    unknown.push_back(name);
+    const auto is_of = [&name](const Flag& flag) { return Variable(flag.name) == name; };
+    if (std::any_of(flags.begin(), flags.end(), is_of)) continue;
+    const std::string like = MostLike(absl::AsciiStrToLower(name.substr(kPrefix.size())), flags);
+    unknown.push_back(like.empty() ? name
+                                   : absl::StrCat(name, " (did you mean ", Variable(like), "?)"));
   }
   if (unknown.empty()) return;
   notes.push_back(absl::StrCat("ignored variables in the environment that are not flags: ",
-                               absl::StrJoin(unknown, " ")));
+                               absl::StrJoin(unknown, ", ")));
 }
 
 absl::Status Set(const Flag& flag, absl::string_view source, const std::string& text) {
@@ -106,44 +145,23 @@ absl::Status Set(const Flag& flag, absl::string_view source, const std::string& 
 
 absl::Status Parse(const std::vector<Flag>& flags, int argc, const char* const* argv,
                    CommandLine& line) {
-  CLI::App app;
-  app.set_version_flag("--version", "");
-  std::vector<CLI::results_t> given(flags.size());
-  for (size_t i = 0; i < flags.size(); ++i) {
-    const auto keep = [&values = given[i]](const CLI::results_t& results) {
-      values = results;
-      return true;
-    };
-    app.add_option(absl::StrCat("--", flags[i].name), keep)
-        ->type_name("value")
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  }
-  std::vector<std::string> words = WordsOf(argc, argv, line.notes);
-  std::reverse(words.begin(), words.end());  // the order that CLI11 expects
-  try {
-    app.parse(words);
-  } catch (const CLI::CallForHelp&) {
-    line.action = Action::kHelp;
-    return absl::OkStatus();
-  } catch (const CLI::CallForVersion&) {
-    line.action = Action::kVersion;
-    return absl::OkStatus();
-  } catch (const CLI::ParseError& error) {
-    const std::vector<std::string> left = app.remaining();
-    return absl::InvalidArgumentError(
-        left.empty() ? std::string(error.what())
-                     : absl::StrCat("unexpected argument '", left.front(), "'; see --help"));
-  }
+  std::vector<std::vector<std::string>> given(flags.size());
+  absl::Status status = ReadWords(flags, argc, argv, given, line);
+  if (!status.ok() || line.action == Action::kHelp || line.action == Action::kVersion)
+    return status;
   for (size_t i = 0; i < flags.size(); ++i) {
     const Flag& flag = flags[i];
-    const char* const value = FromEnvironment(flag.name, line.notes);
-    absl::Status status = Set(flag, "the default", flag.by_default);
+    const char* const value = std::getenv(Variable(flag.name).c_str());
+    status = Set(flag, "the default", flag.by_default);
+    const std::string text = given[i].empty() ? (value == nullptr ? flag.by_default : value)
+                             : flag.is_list   ? absl::StrJoin(given[i], ",")
+                                              : given[i].back();
     if (!given[i].empty()) {
-      status = Set(flag, absl::StrCat("--", flag.name),
-                   flag.is_list ? absl::StrJoin(given[i], ",") : given[i].back());
+      status = Set(flag, absl::StrCat("--", flag.name), text);
     } else if (value != nullptr) {
-      status = Set(flag, Variable(flag.name), value);
+      status = Set(flag, Variable(flag.name), text);
     }
+    if (text != flag.by_default) line.changed.push_back(absl::StrCat("--", flag.name, "=", text));
     if (!status.ok()) return status;
   }
   NoteUnknownVariables(flags, line.notes);
@@ -193,28 +211,41 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   CommandLine line;
   memory::Wanted wanted;
   absl::Status status = Parse(Flags(line.options, wanted), argc, argv, line);
-  if (status.ok() && line.action == Action::kServe) status = Check(line.options, wanted);
+  const bool complete = line.action == Action::kServe || line.action == Action::kCheck;
+  if (status.ok() && complete) status = Check(line.options, wanted);
   if (!status.ok()) return absl::InvalidArgumentError(OneLine(status.message()));
-  if (line.action == Action::kServe) Complete(line.options, wanted);
+  if (complete) Complete(line.options, wanted);
   return line;
 }
 
-std::string HelpText() {
-  std::string text =
-      "quantd: quantizes tensors for any gRPC client.\n\n"
-      "Each flag --some_name can also be given as QUANTD_SOME_NAME in the environment; the flag "
-      "wins.\n\n";
+std::string HelpText(absl::string_view version) {
+  std::string text = absl::StrCat(
+      "quantd ", version,
+      ": quantizes tensors for any gRPC client.\n\n"
+      "Usage: quantd [--name=value]...\n\n"
+      "A flag --some_name can also be given as QUANTD_SOME_NAME in the environment; the\n"
+      "flag wins. Sizes take units (64MiB, 1GB), times too (500ms, 2m).\n");
   Options options;
   memory::Wanted wanted;
   for (const Flag& flag : Flags(options, wanted)) {
-    absl::StrAppend(&text, "  --", flag.name, "  (", flag.by_default, ")\n      ", flag.help, "\n");
+    for (const auto& [first, group] : kGroups) {
+      if (first == flag.name) absl::StrAppend(&text, "\n", group, "\n");
+    }
+    absl::StrAppend(&text, "  --", flag.name, "  (", flag.by_default, ")\n");
+    std::string line = "     ";
+    for (const absl::string_view word : absl::StrSplit(flag.help, ' ')) {
+      if (line.size() + 1 + word.size() > kHelpWidth) {
+        absl::StrAppend(&text, line, "\n");
+        line = "     ";
+      }
+      absl::StrAppend(&line, " ", word);
+    }
+    absl::StrAppend(&text, line, "\n");
   }
-  for (const auto& [old, name] : kRenamed) {
-    absl::StrAppend(&text, "  --", old, "  ()\n      The old name of --", name,
-                    ", for this release\n");
-  }
-  absl::StrAppend(&text,
-                  "  --version\n      Shows the version.\n  --help\n      Shows this page.\n");
+  absl::StrAppend(
+      &text,
+      "\nOther\n  --check\n      Checks the flags and the files that they name, and ends.\n"
+      "  --version\n      Shows the version.\n  --help\n      Shows this page.\n");
   return text;
 }
 

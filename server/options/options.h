@@ -63,13 +63,13 @@ struct Options {
 };
 
 // What the command line asks for.
-enum class Action { kServe, kHelp, kVersion };
+enum class Action { kServe, kCheck, kHelp, kVersion };
 
 struct CommandLine {
   Action action = Action::kServe;
   Options options;
-  // Not errors, but the user should know them: flags that have a new name, and variables QUANTD_...
-  // that are not flags.
+  std::vector<std::string> changed;  // "--name=value" of all that are not the default
+  // Not errors, but the user should know them: variables QUANTD_... that are not flags.
   std::vector<std::string> notes;
 };
 
@@ -77,7 +77,7 @@ struct CommandLine {
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 // The text that --help shows.
-std::string HelpText();
+std::string HelpText(absl::string_view version);
 
 // A text that contains what others wrote, as one line: control characters are escaped.
 std::string OneLine(absl::string_view text);

@@ -71,7 +71,9 @@ def test_help_and_version():
 
 def test_the_manual_explains_every_flag(request):
     """The table in deploy/OPERATIONS.md is made from --help."""
-    rows = re.findall(r"  --(\w+)  \((.*)\)\n      (.*)", run("--help")[1])
+    help_text = run("--help")[1]
+    assert max(map(len, help_text.splitlines())) <= 80
+    rows = [(n, d, " ".join(t.split())) for n, d, t in re.findall(r"  --(\w+)  \((.*)\)\n((?:      .*\n)+)", help_text)]
     assert len(rows) > 15
     table = "| flag | default | |\n|---|---|---|\n" + "".join(f"| `--{n}` | {d and f'`{d}`'} | {t} |\n" for n, d, t in rows)
     readme = ROOT / "deploy" / "OPERATIONS.md"

@@ -232,8 +232,7 @@ TEST(Options, ModesAreOctalAndLetTheServerIn) {
 TEST(Options, WhatIsPossibleIsSaid) {
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"--max_message_bytes=2147483648",
-       "invalid value '2147483648' for --max_message_bytes: must be a whole number, 1024 to "
-       "2147483647",
+       "invalid value '2147483648' for --max_message_bytes: must be 1024 to 2147483647",
        "--max_message_bytes=1048576"},
       {"--stall_timeout=100ms", "'100ms' for --stall_timeout: must be 500ms to 8784h",
        "--stall_timeout=5"},
@@ -248,13 +247,14 @@ TEST(Options, WhatIsPossibleIsSaid) {
 TEST(Options, HelpAndVersion) {
   EXPECT_EQ(Parse({"--help"})->action, Action::kHelp);
   EXPECT_EQ(Parse({"--version"})->action, Action::kVersion);
+  EXPECT_EQ(Parse({"--check", "--threads=2"})->action, Action::kCheck);
+  EXPECT_FALSE(Parse({"--check", "--threads=x"}).ok());
   for (const char* line :
-       {"--max_message_bytes  (67108864)", "--memory_budget_bytes  (0)",
-        "--receive_budget_bytes  (0)", "--queue_timeout  (30)", "--stall_timeout  (5)",
-        "--max_connections  (0)", "--max_streams  (100)", "--keepalive_time  (60)",
-        "--max_connection_age  (0)", "--max_connection_age_grace  (30)", "--lame_duck_seconds  (0)",
-        "--drain_seconds  (30)"}) {
-    EXPECT_THAT(HelpText(), HasSubstr(line));
+       {"--max_message_bytes  (64MiB)", "--memory_budget_bytes  (0)", "--receive_budget_bytes  (0)",
+        "--queue_timeout  (30)", "--stall_timeout  (5)", "--max_connections  (0)",
+        "--max_streams  (100)", "--keepalive_time  (60)", "--max_connection_age  (0)",
+        "--max_connection_age_grace  (30)", "--lame_duck_seconds  (0)", "--drain_seconds  (30)"}) {
+    EXPECT_THAT(HelpText("1.2.3"), HasSubstr(line));
   }
 }
 
@@ -264,10 +264,10 @@ TEST(Options, EveryFlagIsDescribed) {
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const std::string described = absl::StrCat(LineOf(parsed->options), " ");
   int flags = 0;
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(HelpText(), '\n'))) {
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(HelpText("1.2.3"), '\n'))) {
     if (!absl::StartsWith(line, "  --") || !absl::StrContains(line, "  (")) continue;
     const std::string flag = line.substr(4, line.find("  (") - 4);
-    if (flag == "queues") continue;  // an older name
     ++flags;
     EXPECT_THAT(described, HasSubstr(absl::StrCat(" ", flag, "=")));
   }
@@ -276,19 +276,42 @@ TEST(Options, EveryFlagIsDescribed) {
   EXPECT_THAT(described, HasSubstr(" stall_timeout=0.7 "));
 }
 
-TEST(Options, OldNamesWorkAndAreNoted) {
-  const auto by_flag = Parse({"--queues=6"});
-  ASSERT_TRUE(by_flag.ok()) << by_flag.status();
-  EXPECT_EQ(by_flag->options.event_loops, 6);
-  ASSERT_EQ(by_flag->notes.size(), 1U);
-  EXPECT_THAT(by_flag->notes[0], HasSubstr("--queues is now --event_loops;"));
-  const Variable queues("QUANTD_QUEUES", "5");
-  const auto by_variable = Parse({});
-  ASSERT_TRUE(by_variable.ok()) << by_variable.status();
-  EXPECT_EQ(by_variable->options.event_loops, 5);
-  ASSERT_EQ(by_variable->notes.size(), 1U);
-  EXPECT_THAT(by_variable->notes[0], HasSubstr("QUANTD_QUEUES is now QUANTD_EVENT_LOOPS;"));
-  EXPECT_EQ(Parse({"--event_loops=4"})->options.event_loops, 4);
+TEST(Options, ANameMayHaveDashesAndAMisspeltOneGetsASuggestion) {
+  EXPECT_EQ(Parse({"--event-loops=4"})->options.event_loops, 4);
+  EXPECT_EQ(Parse({"--http-listen", "a-b:1"})->options.http_listen, "a-b:1");
+  const std::pair<const char*, const char*> cases[] = {
+      {"--hlep", "did you mean --help?"},
+      {"--thread=2", "did you mean --threads?"},
+      {"--max_mesage_bytes=1", "did you mean --max_message_bytes?"},
+      {"--nothing", "see --help"}};
+  for (const auto& [flag, said] : cases) {
+    EXPECT_THAT(std::string(Parse({flag}).status().message()), HasSubstr(said)) << flag;
+  }
+  const Variable misspelt("QUANTD_TREADS", "1");
+  ASSERT_EQ(Parse({})->notes.size(), 1U);
+  EXPECT_THAT(Parse({})->notes[0], HasSubstr("QUANTD_TREADS (did you mean QUANTD_THREADS?)"));
+}
+
+TEST(Options, SizesHaveUnits) {
+  const std::pair<const char*, uint64_t> good[] = {
+      {"2097152", 2097152}, {"2MiB", 2097152},  {"2Mi", 2097152},
+      {"2 MiB", 2097152},   {"2MB", 2000000},   {"2M", 2000000},
+      {"0.5GiB", 1 << 29},  {"1024k", 1024000}, {"1048576B", 1048576}};
+  for (const auto& [text, bytes] : good) {
+    const auto parsed = Parse({"--max_message_bytes", text});
+    ASSERT_TRUE(parsed.ok()) << text << parsed.status();
+    EXPECT_EQ(parsed->options.memory.max_message, bytes) << text;
+  }
+  for (const char* text : {"", "MiB", "2x", "2ib", "2i", "1.5", "2MiBB", "2MMB", "nanMiB", "infGB",
+                           "9e99TiB", "3GiB", "-1MiB", "0x10KiB", "1e3KiB"}) {
+    EXPECT_FALSE(Parse({"--max_message_bytes", text}).ok()) << text;
+  }
+}
+
+TEST(Options, WhatDiffersFromTheDefaultIsListed) {
+  const Variable threads("QUANTD_THREADS", "2");
+  EXPECT_THAT(Parse({"--max_streams=7", "--event_loops=0"})->changed,
+              ElementsAre("--max_streams=7", "--threads=2"));
 }
 
 TEST(Options, VariablesThatAreNotFlagsAreNoted) {
