@@ -10,7 +10,7 @@ import pytest
 
 import quantd
 from quantd import DataType, messages
-from quantd.types import as_array, data_type, pack, unpack
+from quantd.types import as_array, data_type, pack, spelled_out, unpack
 
 
 def test_the_enum_is_that_of_the_contract():
@@ -63,6 +63,26 @@ def test_numbers_of_types_are_numbers_whatever_holds_them(number):
         assert data_type(number(kind)) is kind
     with pytest.raises(quantd.ArgumentError, match="output_type: unknown data type number 7[.]") as caught:
         data_type(number(7), "output_type")
+    assert caught.value.field == "output_type"
+
+
+@pytest.mark.parametrize("names,kind", [
+    (("fp8", "e4m3", "float8_e4m3fn", "FLOAT8E4M3FN", "data_type_float8e4m3fn", "fp8-e4m3"), DataType.FLOAT8E4M3FN),
+    (("fp4", "e2m1", "float4_e2m1fn", "FLOAT4E2M1"), DataType.FLOAT4E2M1), (("int4", "INT4"), DataType.INT4),
+    (("float32", "FLOAT", "fp32"), DataType.FLOAT), (("bf16", "bfloat16"), DataType.BFLOAT16),
+])  # fmt: skip
+def test_a_type_has_its_usual_names(names, kind):
+    assert {data_type(name) for name in names} == {kind}
+
+
+def test_a_format_of_blocks_says_types_axis_and_block():
+    meant = {"output_type": "float8e4m3fn", "scale_type": "float8e8m0", "axis": -1, "block_size": 32}
+    assert spelled_out({"output_type": "MXFP8"}) == meant
+    assert spelled_out({"output_type": "mxfp8", "axis": 0, "block_size": 0, "scale_type": None}) == {**meant, "axis": 0}
+    assert spelled_out({"output_type": "nvfp4"})["block_size"] == 16
+    assert spelled_out({"output_type": "int8", "axis": 1}) == {"output_type": "int8", "axis": 1}
+    with pytest.raises(quantd.ArgumentError, match="dynamic_quantize") as caught:
+        data_type("mxfp8", "output_type")
     assert caught.value.field == "output_type"
 
 

@@ -15,7 +15,7 @@ from .engine_calibrate import calibrate
 from .engine_stream import EngineStream
 from .foreign import Array
 from .items import Out
-from .types import ArrayLike, CodeTypeLike, DataType, FloatTypeLike, ScaleTypeLike, as_array, data_type
+from .types import ArrayLike, CodeTypeLike, DataType, FloatTypeLike, ScaleTypeLike, as_array, data_type, spelled_out
 
 _VARIABLE = "QUANTD_THREADS"
 _CODES = {code.value[0]: code for code in StatusCode}
@@ -213,13 +213,14 @@ class Engine:
 
         Arguments and result are those of Client.dynamic_quantize; `out` and `threads` as in quantize.
         """
-        blocks = _blocks(axis, block_size, block_shape)
+        said = spelled_out({"output_type": output_type, "scale_type": scale_type, "axis": axis, "block_size": block_size})
+        blocks = _blocks(said["axis"], said["block_size"], block_shape)
         y, scale, zero_point, tensor_scale, error, input_type = self._native.dynamic_quantize(
             x,
-            type_number(output_type, "output_type"),
+            type_number(said["output_type"], "output_type"),
             *blocks,
             flag(saturate, "saturate", True),
-            type_number(scale_type, "scale_type"),
+            type_number(said["scale_type"], "scale_type"),
             choice(symmetry, SYMMETRIES, "symmetry"),
             choice(non_finite, NON_FINITES, "non_finite") == 2,
             flag(report_error, "report_error", False),

@@ -182,7 +182,7 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
             As in quantize.
         scale_type : DataTypeLike, optional
             float32 (default), float16 or bfloat16; float8_e8m0fnu gives the OCP microscaling formats with
-            block_size=32, float8_e4m3fn gives NVFP4 with block_size=16.
+            block_size=32, float8_e4m3fn gives NVFP4 with block_size=16. output_type="mxfp8" or "nvfp4" says all three at once.
         symmetry : {"asymmetric", "symmetric"}, optional
             Whether there is a zero point; asymmetric is the default for integers, floats are always symmetric.
         non_finite : {"reject", "ignore"}, optional

@@ -12,7 +12,7 @@ from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, flag, i
 from .errors import wrong_type
 from .foreign import Array
 from .shared import SharedTensor
-from .types import DataType, as_array, data_type
+from .types import DataType, as_array, data_type, spelled_out
 
 Operand = Union[Array, SharedTensor]
 Granularity = Tuple[Optional[int], int, Optional[Tuple[int, ...]]]
@@ -156,6 +156,8 @@ def make(
         return make(operation, x.y, out=out, **given)
     if scale is None and operation in ("quantize", "dequantize"):
         raise wrong_type("scale", results.NO_SCALE if operation == "dequantize" else "scale is missing")
+    if operation == "dynamic_quantize":
+        options = spelled_out(options)
     if operation == "quantize_embeddings":
         options.update(embeddings.chosen(options.pop("preset", None), options))
     fields: Dict[str, Any] = {}

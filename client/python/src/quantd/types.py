@@ -37,6 +37,7 @@ CodeName = Literal[
     "UINT8", "INT8", "UINT16", "INT16", "UINT4", "INT4", "UINT2", "INT2",
     "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT6E2M3", "FLOAT6E3M2", "FLOAT4E2M1",
 ]  # fmt: skip
+FormatName = Literal["mxfp8", "mxfp8e5m2", "mxfp6e2m3", "mxfp6e3m2", "mxfp4", "mxint8", "nvfp4"]
 FloatName = Literal["float32", "float16", "bfloat16", "FLOAT", "FLOAT16", "BFLOAT16"]
 ScaleName = Union[FloatName, Literal["float8_e8m0fnu", "float8_e4m3fn", "FLOAT8E8M0", "FLOAT8E4M3FN"]]
 
@@ -142,9 +143,30 @@ _SENT_AS_THEY_ARE = frozenset(_AS_ON_THE_WIRE.values())  # in native order, in w
 _OF_DTYPE: Dict[Any, DataType] = {dtype: data_type for data_type, dtype in _DTYPES.items()}
 _OF_NUMBER = frozenset(map(int, DataType))
 _OF_NAME = {name: t for t in DataType for name in (t.name.lower(), t.dtype.name)}
+# As torch, safetensors and papers call them; a name counts without "_", "-" and "data_type_".
+_ALIASES = {
+    "fp32": "float", "f32": "float", "half": "float16", "fp16": "float16", "f16": "float16", "bf16": "bfloat16",
+    "fp8": "float8e4m3fn", "e4m3": "float8e4m3fn", "e4m3fn": "float8e4m3fn", "fp8e4m3": "float8e4m3fn", "fp8e4m3fn": "float8e4m3fn",
+    "float8e4m3": "float8e4m3fn", "e4m3fnuz": "float8e4m3fnuz", "e5m2": "float8e5m2", "fp8e5m2": "float8e5m2",
+    "e5m2fnuz": "float8e5m2fnuz", "e8m0": "float8e8m0", "e2m3": "float6e2m3", "fp6e2m3": "float6e2m3", "e3m2": "float6e3m2",
+    "fp6e3m2": "float6e3m2", "fp4": "float4e2m1", "e2m1": "float4e2m1", "fp4e2m1": "float4e2m1",
+}  # fmt: skip
+# Types with a scale for each block of the last dimension: the type, the type of the scales, the size of a block.
+_FORMATS = {
+    "mxfp8": ("float8e4m3fn", "float8e8m0", 32), "mxfp8e5m2": ("float8e5m2", "float8e8m0", 32),
+    "mxfp6e2m3": ("float6e2m3", "float8e8m0", 32), "mxfp6e3m2": ("float6e3m2", "float8e8m0", 32),
+    "mxfp4": ("float4e2m1", "float8e8m0", 32), "mxint8": ("int8", "float8e8m0", 32), "nvfp4": ("float4e2m1", "float8e4m3fn", 16),
+}  # fmt: skip
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "").replace("datatype", "", 1)
+
+
+_OF_PLAIN_NAME = {**{_plain(name): t for name, t in _OF_NAME.items()}, **{alias: _OF_NAME[name] for alias, name in _ALIASES.items()}}
 
 _Type = Union[DataType, int, "np.integer[Any]", "np.dtype[Any]", Type[Any]]
-CodeTypeLike = Union[CodeName, _Type]
+CodeTypeLike = Union[CodeName, FormatName, _Type]
 FloatTypeLike = Union[FloatName, _Type]
 ScaleTypeLike = Union[ScaleName, _Type]
 DataTypeLike = Union[CodeName, ScaleName, Literal["int32", "INT32"], _Type]
@@ -169,16 +191,30 @@ _TAKES = {
 }
 
 
+def spelled_out(options: Dict[str, Any]) -> Dict[str, Any]:
+    """The options of dynamic_quantize, with those that an output_type such as "mxfp8" or "nvfp4" means; what is given stays."""
+    name = options.get("output_type")
+    if not isinstance(name, str) or _plain(name) not in _FORMATS:
+        return options
+    output, scale, size = _FORMATS[_plain(name)]
+    meant = {"scale_type": scale, "axis": -1, "block_size": size}
+    given = {key: options.get(key) for key in meant}
+    kept = {key: value for key, value in given.items() if value is not None and value != 0 or key == "axis" and value == 0}
+    return {**options, **meant, **kept, "output_type": output}
+
+
 def data_type(value: Union[DataTypeLike, str], name: str = "type") -> DataType:
-    """The DataType of a DataType, its number or name ("int4", "FLOAT8E4M3FN", "float8_e4m3fn") or a numpy dtype.
+    """The DataType of a DataType, its number or name ("int4", "FLOAT8E4M3FN", "float8_e4m3fn", "fp8") or a numpy dtype.
 
     `name`: the argument's, for errors.
     """
     if isinstance(value, np.dtype) and value in _OF_DTYPE:
         return _OF_DTYPE[value]
     if isinstance(value, str):
-        if value.lower() in _OF_NAME:
-            return _OF_NAME[value.lower()]
+        if _plain(value) in _OF_PLAIN_NAME:
+            return _OF_PLAIN_NAME[_plain(value)]
+        if _plain(value) in _FORMATS:
+            raise wrong_value(name, f"{name}: {value!r} is a format of blocks, which dynamic_quantize takes as output_type")
         near = difflib.get_close_matches(value.lower(), _OF_NAME, 1)
         meant = f"; did you mean {near[0]!r}?" if near else "."
         raise wrong_value(name, f"{name}: unknown data type {value!r}{meant} There are{_BY_USE}")
