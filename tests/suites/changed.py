@@ -42,7 +42,8 @@ ROWS = [
     ("core/*.md", ""),
     ("core/src/layouts/*", f"{CPP} local engine neon lint image checkpoints"),
     ("core/*", f"{CPP} python types conformance outside local engine neon lint image"),
-    ("server/*", f"{CPP} python types conformance outside local monitoring clients interop_short interop h2spec tsan_e2e soak fuzz lint image packages"),
+    ("server/*", f"{CPP} python types conformance outside local monitoring clients interop_short interop h2spec tsan_e2e soak fuzz lint"
+     " image packages"),
     ("client/cli/files/*", "unit e2e attacks asan_wire asan local engine lint image packages"),
     ("client/cli/*", "unit e2e attacks engine asan_wire asan lint image packages"),
     ("client/checkpoints/*", "unit e2e attacks asan_wire asan local engine checkpoints lint image packages"),
