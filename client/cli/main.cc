@@ -11,6 +11,7 @@
 
 #include "commands/commands.h"
 #include "commands/options.h"
+#include "commands/terminal.h"
 #include "engine/errors.h"
 #include "files/printable.h"
 #include "files/signals.h"
@@ -66,7 +67,8 @@ void OpenStandardDescriptors() {
 }
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "quantctl: %s\n", quantd::cli::Printable(status.message()).c_str());
+  const std::string who = quantd::cli::Styled(STDERR_FILENO, quantd::cli::Style::kRed, "quantctl:");
+  std::fprintf(stderr, "%s %s\n", who.c_str(), quantd::cli::Printable(status.message()).c_str());
   return quantd::cli::IsOperationError(status) ? kOperationFailed : kWrongUsageOrFile;
 }
 

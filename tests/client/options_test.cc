@@ -96,7 +96,22 @@ TEST_F(OptionsTest, WrongUsageIsOneLineThatNamesIt) {
   EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--threads=-1"}), HasSubstr("--threads"));
   EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--timeout=nan"}), HasSubstr("--timeout"));
   EXPECT_THAT(text({"quantize", "x.npy"}), HasSubstr("--output"));
+  EXPECT_THAT(text({"calibrate", "x.npy", "-o", "y.npy", "--method=percentle"}),
+              HasSubstr("did you mean percentile"));
   EXPECT_THAT(text({"inspect", "a.npy", "b.npy"}), HasSubstr("'b.npy' is one file too many"));
+}
+
+// With - or _, in capitals or not.
+TEST_F(OptionsTest, SpellingsThatAreTheSame) {
+  const auto line = Parse({"calibrate", "x.npy", "-o", "r.npy", "--state-out=s", "--method=Min-Max",
+                           "--non-finite=IGNORE", "--only=--keep-dashes"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.calibrate.state_out, "s");
+  EXPECT_EQ(line->options.calibrate.method, "min_max");
+  EXPECT_EQ(line->options.spec.non_finite, "ignore");
+  EXPECT_EQ(line->options.only, "--keep-dashes");
+  EXPECT_FALSE(Parse({"quantize", "x.npy", "-o", "y.npy", "--no-report-error"})
+                   ->options.spec.report_error);
 }
 
 TEST_F(OptionsTest, HelpIsThereForEveryCommand) {

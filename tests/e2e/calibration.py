@@ -110,7 +110,7 @@ def scale_of(found, output_type, symmetric):
     return np.float32(scale), int(np.rint((qmin + qmax) / 2 if symmetric else qmin - low / scale))
 
 
-def calibrated(x, method="min-max", output_type="uint8", symmetric=None, axis=None, percentile=99.99):
+def calibrated(x, method="min_max", output_type="uint8", symmetric=None, axis=None, percentile=99.99):
     """(range, scale, zero_point or None), as in the answer: with an axis, of shape [2, C], [C] and [C]."""
     symmetric = output_type in LARGEST if symmetric is None else symmetric
     x = np.asarray(x)
@@ -120,7 +120,7 @@ def calibrated(x, method="min-max", output_type="uint8", symmetric=None, axis=No
         seen = Seen(channel)
         if not seen.n:
             found = (0.0, 0.0)
-        elif method == "min-max":
+        elif method == "min_max":
             found = cut(seen, seen.top, symmetric)
         elif method == "percentile":
             found = percentile_range(seen, percentile, symmetric)

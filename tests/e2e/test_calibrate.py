@@ -12,7 +12,7 @@ from calibration import calibrated
 from shared import Folder, shared_tensor
 from support import pb, tensor, tensor_pb2, wait_for
 
-METHODS = {"min-max": 1, "percentile": 2, "entropy": 3, "mse": 4}
+METHODS = {"min_max": 1, "percentile": 2, "entropy": 3, "mse": 4}
 TYPES = {"float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "float16": 10, "bfloat16": 16, "float8e4m3fn": 17,
          "float8e5m2": 19, "uint4": 21, "int4": 22, "float4e2m1": 23, "uint2": 25, "int2": 26,
          "float6e2m3": 27, "float6e3m2": 28}
@@ -21,7 +21,7 @@ NUMPY = {"float": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloa
 RNG = np.random.default_rng(12)
 
 
-def options(method="min-max", output_type="uint8", symmetric=None, axis=None, percentile=0, ignore=False, state=False):
+def options(method="min_max", output_type="uint8", symmetric=None, axis=None, percentile=0, ignore=False, state=False):
     made = pb.CalibrationOptions(method=METHODS[method], output_type=TYPES[output_type], percentile=percentile, return_state=state)
     if symmetric is not None:
         made.symmetry = 2 if symmetric else 1
@@ -84,7 +84,7 @@ def data(kind, axis):
 # tests/core/calibrate_methods_test.cc has the formulas for random options, values and axes.
 @pytest.mark.parametrize("kind, axis", [("float", None), ("bfloat16", 1), ("float16", -2), ("int32", 2)])
 @pytest.mark.parametrize("method, output_type, symmetric, percentile", [
-    ("min-max", "uint8", None, 0), ("min-max", "float8e4m3fn", None, 0), ("percentile", "int8", True, 99.9), ("percentile", "int4", False, 99),
+    ("min_max", "uint8", None, 0), ("min_max", "float8e4m3fn", None, 0), ("percentile", "int8", True, 99.9), ("percentile", "int4", False, 99),
 ])
 def test_the_answer_is_the_formula(server, kind, axis, method, output_type, symmetric, percentile):
     x = data(kind, axis)
@@ -212,7 +212,7 @@ def test_shared_memory(start):
         place = shared_tensor("x", list(x.shape), x.nbytes)
         half = shared_tensor("x", [500, 8], x.nbytes // 2)
         rest = shared_tensor("x", [500, 8], x.nbytes // 2, offset=x.nbytes // 2)
-        for method in ("min-max", "percentile"):
+        for method in ("min_max", "percentile"):
             wanted = ask(server, [x], method=method, axis=1, state=True)
             assert ask(server, [place], method=method, axis=1, state=True) == wanted
             assert ask(server, [half, rest], method=method, axis=1, state=True) == wanted

@@ -31,8 +31,8 @@ def read(path):
 
 
 @pytest.mark.parametrize("method, kind, symmetry, axis", [
-    ("min-max", "uint8", None, -1), ("min-max", "int8", "symmetric", None), ("percentile", "int8", "symmetric", 0),
-    ("percentile", "uint8", "asymmetric", 1), ("min-max", "float8e4m3fn", None, 1),
+    ("min_max", "uint8", None, -1), ("min_max", "int8", "symmetric", None), ("percentile", "int8", "symmetric", 0),
+    ("percentile", "uint8", "asymmetric", 1), ("min_max", "float8e4m3fn", None, 1),
 ])
 def test_here_and_in_pieces_on_a_server(ctl, small, method, kind, symmetry, axis):
     x = (RNG.standard_normal((300, 700)) * 3).astype(np.float32)
@@ -43,11 +43,11 @@ def test_here_and_in_pieces_on_a_server(ctl, small, method, kind, symmetry, axis
     arguments += [f"--axis={axis}"] if axis is not None else []
     arguments += ["--percentile=99"] if method == "percentile" else []
     # With that many channels, the state with bins is larger than the small server's answers may be.
-    states = [[f"--state_out={name}.state"] if method == "min-max" else [] for name in ("here", "there")]
+    states = [[f"--state_out={name}.state"] if method == "min_max" else [] for name in ("here", "there")]
     here = json.loads(ctl(*arguments, "-o", "here.safetensors", "--threads=1", *states[0]))
     there = json.loads(ctl(*arguments, "-o", "there.safetensors", *states[1], address=small.address))
     assert open("here.safetensors", "rb").read() == open("there.safetensors", "rb").read()
-    assert method != "min-max" or open("here.state", "rb").read() == open("there.state", "rb").read()
+    assert method != "min_max" or open("here.state", "rb").read() == open("there.state", "rb").read()
     ranges, scale, zero_point = calibrated(x, method, kind, None if symmetry is None else symmetry == "symmetric", axis, 99)
     found, said = read("here.safetensors")
     assert found["range"].tobytes() == ranges.tobytes() and found["range"].shape == ranges.shape
@@ -78,14 +78,14 @@ def test_types_of_x(ctl):
     x = RNG.standard_normal(1000).astype(np.float32) * 50
     for kind in (np.float16, ml_dtypes.bfloat16, np.int32):
         save_file({"x": x.astype(kind)}, "x.safetensors")
-        ctl("calibrate", "x.safetensors", "-o", "r.safetensors", "--force")
+        ctl("calibrate", "x.safetensors", "-o", "r.safetensors", "--method=min_max", "--force")
         assert (read("r.safetensors")[0]["range"] == calibrated(x.astype(kind))[0]).all()
 
 
 def test_packed_zero_points(ctl):
     x = RNG.uniform(-1, 3, (20, 5)).astype(np.float32)
     np.save("x.npy", x)
-    ctl("calibrate", "x.npy", "-o", "r.safetensors", "--axis=1", "--type=uint4")
+    ctl("calibrate", "x.npy", "-o", "r.safetensors", "--axis=1", "--type=uint4", "--method=min_max")
     _, _, zero_point = calibrated(x, output_type="uint4", axis=1)
     packed = raw_tensors("r.safetensors")["zero_point"][2]
     assert [(packed[i // 2] >> 4 * (i % 2)) & 15 for i in range(5)] == zero_point.tolist()
@@ -124,7 +124,7 @@ def test_embeddings_with_ranges_of_their_own(ctl, small, kind):
     found, _ = read("y.ranges.safetensors")
     assert (found["range"] == [x.min(axis=0), x.max(axis=0)]).all()
     # The files of calibrate give the same codes for other embeddings.
-    ctl("calibrate", "x.npy", "-o", "r.safetensors", "--axis=-1")
+    ctl("calibrate", "x.npy", "-o", "r.safetensors", "--axis=-1", "--method=min-max")
     for ranges in ("y.ranges.safetensors", "r.safetensors"):
         ctl("embeddings", "quantize", "x.npy", "-o", "z.npy", preset, f"--ranges={ranges}", "--force")
         assert (np.load("z.npy") == wanted).all()
@@ -179,6 +179,6 @@ def test_what_is_wrong_is_said_in_a_line(ctl):
 def test_an_npy_of_ranges(ctl):
     x = RNG.standard_normal((50, 3)).astype(np.float32)
     np.save("x.npy", x)
-    ctl("calibrate", "x.npy", "-o", "r.npy", "--axis=-1")
+    ctl("calibrate", "x.npy", "-o", "r.npy", "--axis=-1", "--method=min_max")
     assert (np.load("r.npy") == [x.min(axis=0), x.max(axis=0)]).all() and np.load("r.scale.npy").shape == (3,)
     ctl("embeddings", "quantize", "x.npy", "-o", "y.npy", "--preset=sentence-transformers-uint8", "--ranges=r.npy")

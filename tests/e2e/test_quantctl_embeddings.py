@@ -72,12 +72,12 @@ def test_what_is_wrong_is_said_in_a_line(ctl):
     np.save("x.npy", np.float32([[1, np.nan, 3]]))
     np.save("good.npy", np.ones((2, 3), np.float32))
     cases = [
-        (["quantize", "good.npy", "-o", "y.npy", "--preset=faiss"], 2, "no preset 'faiss'"),
+        (["quantize", "good.npy", "-o", "y.npy", "--preset=faiss"], 2, "'faiss'"),
         (["quantize", "good.npy", "-o", "y.npy"], 2, "--preset"),
         (["quantize", "good.npy", "-o", "y.safetensors", "--preset=vespa"], 2, ".npy"),
         (["quantize", "x.npy", "-o", "y.npy", "--preset=vespa"], 1, "x[1] is nan"),
         (["quantize", "good.npy", "-o", "y.npy", "--preset=vespa", "--dimensions=4"], 1, "dimensions is 4"),
-        (["quantize", "good.npy", "-o", "y.npy", "--preset=sentence-transformers-int8"], 1, "ranges are required"),
+        (["quantize", "good.npy", "-o", "y.npy", "--preset=sentence-transformers-int8"], 2, "--calibrate"),
         (["quantize", "good.npy", "-o", "good.npy", "--preset=vespa", "--force"], 2, "good.npy"),
         (["quantize", "gone.npy", "-o", "y.npy", "--preset=vespa"], 2, "gone.npy"),
         (["calibrate"], 2, "embeddings calibrate is not a command"),

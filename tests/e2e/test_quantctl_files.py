@@ -336,7 +336,7 @@ def test_a_description_of_another_file_does_not_stay(ctl, tmp_path):
     dequantize = ["dequantize", "q.safetensors", "-o", "y.npy"]
     assert "y.quantization.json exists" in ctl(*dequantize, force=False, code=2)
     ctl(*dequantize)
-    assert "float [3, 4]" in ctl("inspect", "y.npy")
+    assert "float [3, 4]" in ctl("inspect", "y.npy", "--details")
 
 
 def test_the_input_is_never_written_over(ctl, tmp_path):

@@ -135,10 +135,10 @@ server/transport           4883   3830
 server/wire                2341   3974
 server                     1140    125
 client/checkpoints         4397      0
-client/cli/commands         3326      0
+client/cli/commands         4120      0
 client/cli/engine          1206      0
 client/cli/files           2940      0
-client/cli                   112      0
+client/cli                   113      0
 client/cpp                 4426      0
 client/go                   299    197
 client/java                 280    153

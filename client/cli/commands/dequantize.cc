@@ -13,6 +13,7 @@
 #include "commands/progress.h"
 #include "engine/dequantizing.h"
 #include "engine/errors.h"
+#include "files/mapped_file.h"
 #include "status_macros.h"
 
 namespace quantd::cli {
@@ -136,16 +137,20 @@ void Widen(absl::Span<uint8_t> bytes) {
 }
 
 absl::StatusOr<TensorReport> RunTask(const DequantizeTask& task, Engine& engine, Output* output) {
-  const absl::Time start = absl::Now();
+  const absl::Time opened = absl::Now();
   DequantizeParameters request = task.parts.parameters();
   request.output_type = task.output_type;
   const absl::Span<uint8_t> bytes = output->bytes(task.y);
+  PopulateToRead(request.x.bytes);
+  PopulateToWrite(bytes);
+  const absl::Time start = absl::Now();
   const absl::Status status =
       engine.Dequantize(request, task.to_float64 ? bytes.subspan(bytes.size() / 2) : bytes);
   if (!status.ok()) return OperationError(status, "dequantize", task.name);
   if (task.to_float64) Widen(bytes);
   TensorReport report;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  report.file_seconds = absl::ToDoubleSeconds(start - opened);
   report.name = task.name;
   report.input_type = request.x.data_type;
   report.output_type = task.output_type;
@@ -196,18 +201,19 @@ absl::Status RunDequantize(const Options& options) {
       {"input", options.input}, {"output", options.output}, {"tensors", Json::array()}};
   // As JSON they take some KB each, so they are kept only if they are needed.
   const bool wants_json = options.json || !options.report.empty();
-  std::string text;
+  std::vector<TensorReport> reports;
   {
     Progress progress(!options.quiet, work);
     for (const DequantizeTask& task : sorted.tasks) {
       progress.SetLabel(task.name);
-      QUANTD_ASSIGN_OR_RETURN(const TensorReport report, RunTask(task, *engine, &output));
+      QUANTD_ASSIGN_OR_RETURN(TensorReport report, RunTask(task, *engine, &output));
       progress.Add(report.bytes_before);
       if (wants_json) document["tensors"].push_back(ToJson(report));
-      text += ToText(report);
+      reports.push_back(std::move(report));
     }
   }
-  return Finish(options, &output, document, text);
+  return Finish(options, &output, document,
+                ToText(std::move(reports), options.sort, options.details));
 }
 
 }  // namespace quantd::cli

@@ -126,6 +126,11 @@ absl::Status RunEmbeddings(const Options& options) {
     if (!found.ok()) return found.status();
     parameters.ranges = ViewOf(*found, parameters.dimensions, &kept);
   }
+  if (parameters.recipe == EmbeddingRecipe::kRanges && !parameters.ranges.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--preset=", options.embeddings.preset,
+        " needs ranges: give them with --ranges=FILE, or find them in this file with --calibrate"));
+  }
   const absl::StatusOr<QuantizeEmbeddingsPlan> plan = PlanQuantizeEmbeddings(parameters);
   if (!plan.ok()) return OperationError(plan.status(), "quantize", "");
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "commands/commands.h"
 #include "commands/statistics.h"
+#include "commands/table.h"
 #include "engine/dequantizing.h"
 #include "engine/errors.h"
 #include "files/printable.h"
@@ -36,20 +37,63 @@ struct Original {
   absl::flat_hash_map<absl::string_view, const StoredTensor*> by_name;
 };
 
+// About one tensor.
 struct Findings {
-  std::string text;
+  std::string text;  // for --details
   Json json;
+  std::vector<std::string> row = {};  // for the table, without the cells of the error
+  std::optional<QuantizationError> error = {};
 };
 
 void Add(const Findings& findings, const char* key, Findings* to) {
   to->text += findings.text;
   to->json[key] = findings.json;
+  to->error = findings.error;
 }
+
+// Rows of tensors in the order of --sort.
+class Rows {
+ public:
+  // The cells of the error follow.
+  explicit Rows(std::vector<Table::Column> columns) : columns_(std::move(columns)) {
+    columns_.insert(columns_.end(),
+                    {{"SQNR", true}, {"max error", true}, {"saturated", true}, {"note"}});
+  }
+
+  void Add(const Findings& findings, int64_t elements, uint64_t bytes, std::string note = "") {
+    std::vector<std::string> cells = findings.row;
+    const std::optional<QuantizationError>& error = findings.error;
+    cells.push_back(error.has_value() ? SqnrText(*error, elements) : "");
+    cells.push_back(error.has_value() ? absl::StrFormat("%.3g", error->max_absolute_error) : "");
+    cells.push_back(error.has_value() && error->saturated_elements > 0
+                        ? absl::StrCat(error->saturated_elements)
+                        : "");
+    cells.push_back(std::move(note));
+    rows_.push_back({SortKey(findings.row[0], bytes, error, elements), std::move(cells)});
+    bytes_ += bytes;
+  }
+
+  std::string ToText(absl::string_view order, absl::string_view what) {
+    if (rows_.empty()) return "";
+    std::stable_sort(rows_.begin(), rows_.end(), [&](const auto& a, const auto& b) {
+      return order != "file" && Before(order, a.first, b.first);
+    });
+    Table table(columns_);
+    for (auto& [key, cells] : rows_) table.Add(std::move(cells));
+    return absl::StrCat(table.ToText(), rows_.size(), " ", what, rows_.size() == 1 ? "" : "s", ", ",
+                        BytesText(bytes_), "\n");
+  }
+
+ private:
+  std::vector<Table::Column> columns_;
+  std::vector<std::pair<SortKey, std::vector<std::string>>> rows_;
+  uint64_t bytes_ = 0;
+};
 
 // The difference between the quantized tensor and x, its original. `known` has the parts that are
 // known only when x is quantized.
 absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParameters& quantized,
-                                 const TensorView& x, int bins,
+                                 const TensorView& x, int64_t bins,
                                  const std::optional<QuantizationError>& known) {
   ErrorSums sums;
   std::vector<double> errors;
@@ -80,8 +124,10 @@ absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParam
   const QuantizationError error = known.value_or(sums.Finish());
   Findings findings;
   const std::string type = TypeName(quantized.x.data_type);
-  findings.text = absl::StrCat("  error as ", type, ": SQNR ", ErrorText(error), "\n",
-                               statistics.HistogramText());
+  const int64_t elements = ElementCount(x.shape, "x").value_or(0);
+  findings.error = error;
+  findings.text = absl::StrCat("  error as ", type, ": SQNR ", ErrorText(error, elements), "\n",
+                               bins > 0 ? statistics.HistogramText() : "");
   findings.json = {{"type", type},
                    {"sqnr_db", NumberJson(error.sqnr_db)},
                    {"mean_squared_error", NumberJson(error.mean_squared_error)},
@@ -93,7 +139,7 @@ absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParam
 
 // The effect of quantizing x, computed in files without a name.
 absl::StatusOr<Findings> TrySpec(const QuantizationSpec& spec, Engine& engine,
-                                 const Executor& executor, const TensorView& x, int bins) {
+                                 const Executor& executor, const TensorView& x, int64_t bins) {
   QUANTD_ASSIGN_OR_RETURN(const QuantizedForm form, spec.FormOf(x));
   const std::string path = ScratchPath();
   OutputFile files[4];
@@ -124,8 +170,11 @@ absl::StatusOr<Findings> TrySpec(const QuantizationSpec& spec, Engine& engine,
   return ErrorOf(executor, quantized, x, bins, error);
 }
 
+// tensor, type, shape, bytes, min, max, mean, std, not finite
+constexpr size_t kValueCells = 9;
+
 absl::StatusOr<Findings> InspectValues(const TensorFile& file, const StoredTensor& tensor,
-                                       int bins) {
+                                       int64_t bins) {
   Findings findings;
   const bool alone = file.format == FileFormat::kNpy;
   findings.text =
@@ -135,6 +184,9 @@ absl::StatusOr<Findings> InspectValues(const TensorFile& file, const StoredTenso
                    {"type", tensor.type->name},
                    {"shape", ShapeJson(tensor.shape)},
                    {"bytes", tensor.byte_size}};
+  findings.row = {Printable(alone ? file.path : tensor.name), std::string(tensor.type->name),
+                  ShapeString(tensor.shape), BytesText(tensor.byte_size)};
+  findings.row.resize(kValueCells);
   if (tensor.type->family == Family::kOpaque) return findings;
   const absl::StatusOr<Statistics> found = Describe(
       [&](absl::FunctionRef<void(absl::Span<const double>)> visit) {
@@ -148,7 +200,15 @@ absl::StatusOr<Findings> InspectValues(const TensorFile& file, const StoredTenso
     absl::StrAppendFormat(&findings.text, "  not finite: %d NaN, %d infinite\n", found->nan,
                           found->infinite);
   }
-  if (found->finite > 0) absl::StrAppend(&findings.text, "  values\n", found->HistogramText());
+  if (found->finite > 0 && bins > 0) {
+    absl::StrAppend(&findings.text, "  values\n", found->HistogramText());
+  }
+  if (found->finite > 0) {
+    const double numbers[] = {found->minimum, found->maximum, found->mean, found->deviation};
+    for (size_t i = 0; i < 4; ++i) findings.row[4 + i] = absl::StrFormat("%.4g", numbers[i]);
+  }
+  const uint64_t others = found->nan + found->infinite;
+  if (others > 0) findings.row[8] = absl::StrCat(others);
   findings.json.update({{"min", NumberJson(found->minimum)},
                         {"max", NumberJson(found->maximum)},
                         {"mean", NumberJson(found->mean)},
@@ -184,6 +244,13 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
       entry.zero_point.has_value() ? ", zero point " + TypeName(entry.zero_point->type) : "",
       entry.tensor_scale.has_value() ? ", tensor scale" : "");
   const Granularity& granularity = entry.granularity;
+  findings.row = {Printable(entry.name),
+                  absl::StrCat(entry.was_float64 ? "float64" : TypeName(entry.input_type), " -> ",
+                               TypeName(entry.y.type)),
+                  ShapeString(entry.y.shape),
+                  GranularityText(granularity),
+                  absl::StrCat(TypeName(entry.scale.type), " ", ShapeString(entry.scale.shape)),
+                  entry.zero_point.has_value() ? TypeName(entry.zero_point->type) : ""};
   findings.json = {
       {"name", entry.name},
       {"input_type", entry.was_float64 ? "float64" : TypeName(entry.input_type)},
@@ -258,18 +325,37 @@ absl::Status RunInspect(const Options& options) {
   // As JSON they take some KB each, so they are kept only if they are needed.
   Json document = {{"file", options.input}, {"tensors", Json::array()}};
   std::string text;
+  Rows quantized_rows(
+      {{"quantized tensor"}, {"type"}, {"shape"}, {"granularity"}, {"scale"}, {"zero point"}});
+  Rows rows({{"tensor"},
+             {"type"},
+             {"shape"},
+             {"bytes", true},
+             {"min", true},
+             {"max", true},
+             {"mean", true},
+             {"std", true},
+             {"not finite", true}});
+  const auto elements_of = [](const Shape& shape) { return ElementCount(shape, "").value_or(0); };
   for (const QuantizedTensor& tensor : quantized) {
     if (!choice.SkipReason(tensor.entry.name).empty()) continue;
     QUANTD_ASSIGN_OR_RETURN(
         const Findings findings,
         InspectQuantized(tensor, options, executor, original.has_value() ? &*original : nullptr));
-    text += findings.text;
+    const Reference& y = tensor.entry.y;
+    if (options.details) {
+      text += findings.text;
+    } else {
+      quantized_rows.Add(findings, elements_of(y.shape),
+                         StoredBytes(Info(y.type).bits, y.shape).value_or(0));
+    }
     if (options.json) document["quantized"].push_back(findings.json);
   }
   for (const StoredTensor& tensor : file.tensors) {
     if (!choice.SkipReason(tensor.name).empty()) continue;
     QUANTD_ASSIGN_OR_RETURN(Findings findings, InspectValues(file, tensor, options.bins));
     const absl::StatusOr<Source> x = Source::Of(file, tensor);
+    std::string note;
     if (tries && x.ok() && Info(x->type()).kind == DataTypeKind::kFloat) {
       OutputFile scratch;
       QUANTD_ASSIGN_OR_RETURN(const TensorView view, x->View(ScratchPath(), &scratch));
@@ -277,15 +363,22 @@ absl::Status RunInspect(const Options& options) {
       if (!error.ok() && file.tensors.size() == 1) {
         return OperationError(error.status(), "quantize", tensor.name);
       }
+      if (!error.ok()) note = std::string(error.status().message());
       Add(error.ok() ? *error
                      : Findings{absl::StrCat("  ", error.status().message(), "\n"),
                                 {{"message", error.status().message()}}},
           "quantization_error", &findings);
     }
-    text += findings.text;
+    if (options.details) {
+      text += findings.text;
+    } else {
+      rows.Add(findings, elements_of(tensor.shape), tensor.byte_size, Printable(note));
+    }
     if (options.json) document["tensors"].push_back(std::move(findings.json));
   }
   if (options.quiet && !options.json) return absl::OkStatus();
+  const std::string first = quantized_rows.ToText(options.sort, "quantized tensor");
+  absl::StrAppend(&text, first, first.empty() ? "" : "\n", rows.ToText(options.sort, "tensor"));
   std::fputs(options.json ? Dump(document).c_str() : text.c_str(), stdout);
   return absl::OkStatus();
 }

@@ -24,7 +24,7 @@ struct EmbeddingFlags {
 // The flags of calibrate, besides type, axis and non_finite.
 struct CalibrateFlags {
   std::vector<std::string> inputs, states;
-  std::string method = "min-max", symmetry, state_out;
+  std::string method = "mse", symmetry, state_out;
   double percentile = 0;
 };
 
@@ -40,6 +40,10 @@ struct Options {
                         // "inspect", "info", "health" or "top"
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
+  std::string calibration;  // of quantize
+  std::string shell;        // of completion
+  std::string sort = "file";
+  bool details = false;
   std::vector<int64_t> shape;
   SpecFlags spec;
   bool all = false, force = false, json = false, quiet = false, once = false;
@@ -47,7 +51,7 @@ struct Options {
   CalibrateFlags calibrate;
   ConvertFlags convert;
   double timeout = 300;
-  int threads = 0, bins = 16;
+  int64_t threads = 0, bins = 16;
   std::string tls_ca, tls_cert, tls_key, auth_token_file;
   bool allow_insecure_token = false;
 };

@@ -7,14 +7,18 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "commands/report.h"
+#include "commands/terminal.h"
 #include "files/printable.h"
+#include "quantd/utf8.h"
 
 namespace quantd::cli {
 namespace {
 
-constexpr int kWidth = 30;
+constexpr size_t kUsualWidth = 80;  // of a terminal that does not say
+constexpr size_t kWidestBar = 30;   // columns at most
 constexpr absl::Duration kBetweenDrawings = absl::Milliseconds(100);
 constexpr absl::Duration kBetweenLines = absl::Seconds(10);
 
@@ -39,7 +43,7 @@ Progress::~Progress() {
 }
 
 void Progress::SetLabel(absl::string_view label) {
-  label_ = Printable(label.substr(0, 30));
+  label_ = Printable(label);
   Draw();
 }
 
@@ -54,6 +58,22 @@ void Progress::Set(uint64_t done, uint64_t total) {
   Draw();
 }
 
+// A line that the terminal does not wrap: a bar, `rest` and the label, as far as they fit.
+std::string Progress::BarText(double part, absl::string_view rest) const {
+  const int terminal = WidthOf(STDERR_FILENO);
+  const size_t width = (terminal > 0 ? static_cast<size_t>(terminal) : kUsualWidth) - 1;
+  std::string text(rest.substr(0, width));
+  if (text.size() + 13 <= width) {
+    const size_t bar = std::min(kWidestBar, width - text.size() - 3);
+    const auto full = static_cast<size_t>(part * static_cast<double>(bar));
+    text = absl::StrCat("[", std::string(full, '#'), std::string(bar - full, ' '), "] ", text);
+  }
+  if (text.size() + 3 >= width) return text;
+  // Bytes are at least as many as columns.
+  const absl::string_view label = absl::string_view(label_).substr(0, width - text.size() - 2);
+  return absl::StrCat(text, "  ", label.substr(0, ValidUtf8Prefix(label)));
+}
+
 void Progress::Draw() {
   if (!bar_ && !lines_) return;
   const absl::Time now = absl::Now();
@@ -64,10 +84,9 @@ void Progress::Draw() {
   const double rate = done / std::max(absl::ToDoubleSeconds(drawn_ - start_), 1e-3);
   const std::string left = rate > 0 ? TimeText((total - std::min(done, total)) / rate) : "?";
   if (bar_) {
-    const int full = static_cast<int>(part * kWidth);
-    std::fprintf(stderr, "\r\033[K[%s%s] %3.0f%%  %.0f MB/s  %s left  %s",
-                 std::string(full, '#').c_str(), std::string(kWidth - full, ' ').c_str(),
-                 part * 100, rate / 1e6, left.c_str(), label_.c_str());
+    const std::string text =
+        BarText(part, absl::StrFormat("%3.0f%%  %.0f MB/s  %s left", part * 100, rate / 1e6, left));
+    std::fprintf(stderr, "\r\033[K%s", Styled(STDERR_FILENO, Style::kDim, text).c_str());
   } else {
     std::fprintf(stderr, "quantctl: %.0f%% of %s, %.0f MB/s, %s left, %s\n", part * 100,
                  BytesText(total_).c_str(), rate / 1e6, left.c_str(), label_.c_str());

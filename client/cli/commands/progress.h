@@ -27,6 +27,8 @@ class Progress {
  private:
   void Draw();
 
+  std::string BarText(double part, absl::string_view rest) const;
+
   const bool bar_, lines_;
   uint64_t total_;
   const absl::Time start_;

@@ -9,7 +9,9 @@
 #include "absl/time/clock.h"
 #include "commands/commands.h"
 #include "commands/progress.h"
+#include "commands/ranges.h"
 #include "engine/errors.h"
+#include "files/mapped_file.h"
 #include "files/printable.h"
 #include "quantd/field_error.h"
 #include "quantd/utf8.h"
@@ -133,7 +135,7 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
 
 absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
                                      const QuantizationSpec& spec, Engine& engine, Output* output) {
-  const absl::Time start = absl::Now();
+  const absl::Time opened = absl::Now();
   OutputFile scratch;
   QUANTD_ASSIGN_OR_RETURN(const TensorView x, task.x.View(options.output, &scratch));
   const auto bytes = [output](std::optional<size_t> index) {
@@ -141,13 +143,17 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
   };
   const DynamicQuantizeOutput parts{bytes(task.y), bytes(task.scale), bytes(task.zero_point),
                                     bytes(task.tensor_scale)};
+  PopulateToRead(x.bytes);
+  PopulateToWrite(parts.y);
   TensorReport report;
   QuantizationError error;
+  const absl::Time start = absl::Now();
   const absl::Status status = spec.Run(engine, x, parts, &error);
   if (!status.ok()) return OperationError(status, "quantize", task.name);
   const QuantizedForm& form = task.form;
   if (options.spec.report_error) report.error = error;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  report.file_seconds = absl::ToDoubleSeconds(start - opened);
   report.name = task.name;
   report.input_type = task.x.type();
   report.output_type = form.y;
@@ -184,11 +190,17 @@ absl::Status RefuseQuantized(const TensorFile& file) {
                    found.empty() ? "" : found[0].entry.name, "; dequantize it first"));
 }
 
+absl::StatusOr<QuantizationSpec> SpecOf(const Options& options) {
+  if (options.calibration.empty()) return QuantizationSpec::Of(options.spec);
+  QUANTD_ASSIGN_OR_RETURN(GivenScales given, ReadCalibration(options.calibration));
+  return QuantizationSpec::Of(options.spec, std::move(given));
+}
+
 }  // namespace
 
 absl::Status RunQuantize(const Options& options) {
   QUANTD_RETURN_IF_ERROR(FormatOfPath(options.output).status());
-  QUANTD_ASSIGN_OR_RETURN(const QuantizationSpec spec, QuantizationSpec::Of(options.spec));
+  QUANTD_ASSIGN_OR_RETURN(const QuantizationSpec spec, SpecOf(options));
   QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(options.input));
   QUANTD_RETURN_IF_ERROR(RefuseQuantized(file));
   Output output(options.output);
@@ -217,22 +229,23 @@ absl::Status RunQuantize(const Options& options) {
                    {"skipped", Json::array()}};
   // As JSON they take some KB each, so they are kept only if they are needed.
   const bool wants_json = options.json || !options.report.empty();
-  std::string text;
+  std::vector<TensorReport> reports;
   {
     Progress progress(!options.quiet, work);
     for (const Task& task : sorted.tasks) {
       progress.SetLabel(task.name);
-      QUANTD_ASSIGN_OR_RETURN(const TensorReport report,
-                              RunTask(task, options, spec, *engine, &output));
+      QUANTD_ASSIGN_OR_RETURN(TensorReport report, RunTask(task, options, spec, *engine, &output));
       progress.Add(task.x.byte_size());
       if (wants_json) document["tensors"].push_back(ToJson(report));
-      text += ToText(report);
+      reports.push_back(std::move(report));
     }
   }
+  std::string text;
   for (const SkippedTensor& tensor : sorted.skipped) {
     if (wants_json) document["skipped"].push_back(ToJson(tensor));
     text += ToText(tensor);
   }
+  absl::StrAppend(&text, ToText(std::move(reports), options.sort, options.details));
   return Finish(options, &output, document, text);
 }
 

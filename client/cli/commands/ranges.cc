@@ -14,7 +14,7 @@
 namespace quantd::cli {
 namespace {
 
-constexpr std::array<const char*, 4> kMethodNames = {"min-max", "percentile", "entropy", "mse"};
+constexpr std::array<const char*, 4> kMethodNames = {"min_max", "percentile", "entropy", "mse"};
 
 void CopyFloats(const std::vector<float>& from, absl::Span<uint8_t> to) {
   if (!to.empty()) std::memcpy(to.data(), from.data(), to.size());
@@ -69,6 +69,47 @@ absl::StatusOr<const StoredTensor*> FindCalibrated(const TensorFile& file, absl:
   }
   return absl::InvalidArgumentError(
       absl::StrCat(file.path, " has no tensor '", name, "'; quantctl calibrate writes one"));
+}
+
+absl::StatusOr<GivenScales> ReadCalibration(const std::string& path) {
+  if (!absl::EndsWithIgnoreCase(path, ".safetensors")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--calibration: ", path, " is not the .safetensors of quantctl calibrate"));
+  }
+  QUANTD_ASSIGN_OR_RETURN(TensorFile opened, OpenTensorFile(path));
+  const auto file = std::make_shared<const TensorFile>(std::move(opened));  // owns the bytes
+  const auto described = file->metadata.find(kCalibrationKey);
+  const Json json = described == file->metadata.end()
+                        ? Json()
+                        : Json::parse(described->second, nullptr, /*allow_exceptions=*/false);
+  const auto type = json.is_object() ? json.find("type") : json.end();
+  if (!json.is_object() || type == json.end() || !type->is_string()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--calibration: ", path,
+                     " does not say for which type it is: it is not of quantctl "
+                     "calibrate"));
+  }
+  GivenScales given;
+  QUANTD_ASSIGN_OR_RETURN(given.type, ParseDataType(type->get<std::string>()));
+  const auto axis = json.find("axis");
+  if (axis != json.end() && axis->is_number_integer()) given.axis = axis->get<int64_t>();
+  QUANTD_ASSIGN_OR_RETURN(const StoredTensor* scale, FindCalibrated(*file, "scale"));
+  QUANTD_ASSIGN_OR_RETURN(const Source scales, Source::Of(*file, *scale));
+  const auto operand = [&file](DataType type_of, const StoredTensor& tensor, const Shape& shape) {
+    return Operand{{type_of, shape, file->Bytes(tensor)}, file};
+  };
+  given.scale = operand(scales.type(), *scale, scale->shape);
+  const absl::StatusOr<const StoredTensor*> zero_point = FindCalibrated(*file, "zero_point");
+  if (!zero_point.ok()) return given;
+  // A type without a name in files is packed; the shape is that of the scale.
+  const int64_t elements = ElementCount(scale->shape, "scale").value_or(0);
+  if ((*zero_point)->byte_size != ByteSize(given.type, elements)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--calibration: zero_point of ", path, " has ", (*zero_point)->byte_size, " bytes, ",
+        elements, " of ", TypeName(given.type), " have ", ByteSize(given.type, elements)));
+  }
+  given.zero_point = operand(given.type, **zero_point, scale->shape);
+  return given;
 }
 
 absl::Status OpenRanges(const std::string& path, const std::string& output, Input* input) {

@@ -10,6 +10,7 @@
 #include "commands/input.h"
 #include "commands/report.h"
 #include "engine/engine.h"
+#include "engine/quantization_spec.h"
 
 namespace quantd::cli {
 
@@ -32,6 +33,9 @@ Json CalibrationJson(const Calibration& calibration, const CalibrationOptions& o
 
 // A tensor of a file that calibrate has written; INVALID_ARGUMENT if there is none with this name.
 absl::StatusOr<const StoredTensor*> FindCalibrated(const TensorFile& file, absl::string_view name);
+
+// Scale, zero point, type and axis of a .safetensors that calibrate has written.
+absl::StatusOr<GivenScales> ReadCalibration(const std::string& path);
 
 // Ranges for embeddings: a .npy with two rows, or the `range` of a .safetensors.
 absl::Status OpenRanges(const std::string& path, const std::string& output, Input* input);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "commands/table.h"
 #include "files/element_type.h"
 #include "files/printable.h"
 
@@ -27,6 +30,16 @@ Json ExtentJson(const Extent& extent) {
 std::string SecondsText(double seconds) {
   return seconds < 1 ? absl::StrFormat("%.2f ms", seconds * 1e3)
                      : absl::StrFormat("%.2f s", seconds);
+}
+
+int64_t Elements(const TensorReport& report) {
+  return ElementCount(report.shape, "shape").value_or(0);
+}
+
+std::string RatioText(uint64_t before, uint64_t after) {
+  const double ratio = after == 0 ? 1 : static_cast<double>(before) / static_cast<double>(after);
+  return absl::StrFormat("%.2f times %s", ratio >= 1 ? ratio : 1 / ratio,
+                         ratio >= 1 ? "smaller" : "larger");
 }
 
 }  // namespace
@@ -61,11 +74,17 @@ std::string BytesText(uint64_t bytes) {
   return absl::StrFormat("%.*f %s", bytes < 1000 ? 0 : 2, value, unit);
 }
 
-std::string ErrorText(const QuantizationError& error) {
-  std::string text = absl::StrFormat(
-      "%s  (largest error %.4g, mean squared error %.4g)",
-      std::isinf(error.sqnr_db) ? "exact" : absl::StrFormat("%.2f dB", error.sqnr_db),
-      error.max_absolute_error, error.mean_squared_error);
+std::string SqnrText(const QuantizationError& error, int64_t elements) {
+  if (elements > 0 && error.non_finite_elements == static_cast<uint64_t>(elements)) return "none";
+  return std::isinf(error.sqnr_db) ? "exact" : absl::StrFormat("%.2f dB", error.sqnr_db);
+}
+
+std::string ErrorText(const QuantizationError& error, int64_t elements) {
+  const std::string sqnr = SqnrText(error, elements);
+  std::string text =
+      sqnr == "none" ? "none: no element is finite"
+                     : absl::StrFormat("%s  (largest error %.4g, mean squared error %.4g)", sqnr,
+                                       error.max_absolute_error, error.mean_squared_error);
   if (error.saturated_elements + error.non_finite_elements > 0) {
     absl::StrAppendFormat(&text, "; saturated %d elements, not finite %d", error.saturated_elements,
                           error.non_finite_elements);
@@ -99,15 +118,73 @@ std::string ToText(const TensorReport& report) {
     absl::StrAppend(&text, "  zero point  ", ExtentText(report.zero_point), "\n");
   }
   if (report.error.has_value()) {
-    absl::StrAppend(&text, "  SQNR        ", ErrorText(*report.error), "\n");
+    absl::StrAppend(&text, "  SQNR        ", ErrorText(*report.error, Elements(report)), "\n");
   }
-  const double ratio = report.bytes_after == 0 ? 1
-                                               : static_cast<double>(report.bytes_before) /
-                                                     static_cast<double>(report.bytes_after);
-  absl::StrAppendFormat(&text, "  bytes       %d -> %d  (%.2f times %s)\n", report.bytes_before,
-                        report.bytes_after, ratio >= 1 ? ratio : 1 / ratio,
-                        ratio >= 1 ? "smaller" : "larger");
+  absl::StrAppend(&text, "  bytes       ", report.bytes_before, " -> ", report.bytes_after, "  (",
+                  RatioText(report.bytes_before, report.bytes_after), ")\n");
   absl::StrAppend(&text, "  time        ", SecondsText(report.seconds), "\n");
+  return text;
+}
+
+SortKey::SortKey(std::string name_of, uint64_t bytes_of,
+                 const std::optional<QuantizationError>& error, int64_t elements)
+    : name(std::move(name_of)),
+      bytes(bytes_of),
+      sqnr_db(std::numeric_limits<double>::infinity()),
+      max_error(-1) {
+  if (!error.has_value()) return;
+  sqnr_db = SqnrText(*error, elements) == "none" ? -sqnr_db : error->sqnr_db;
+  max_error = error->max_absolute_error;
+}
+
+bool Before(absl::string_view order, const SortKey& a, const SortKey& b) {
+  if (order == "name") return a.name < b.name;
+  if (order == "sqnr") return a.sqnr_db < b.sqnr_db;
+  if (order == "error") return a.max_error > b.max_error;
+  return order == "size" && a.bytes > b.bytes;
+}
+
+std::string ToText(std::vector<TensorReport> reports, absl::string_view order, bool details) {
+  const auto key = [](const TensorReport& report) {
+    return SortKey(report.name, report.bytes_before, report.error, Elements(report));
+  };
+  std::stable_sort(reports.begin(), reports.end(), [&](const auto& a, const auto& b) {
+    return order != "file" && Before(order, key(a), key(b));
+  });
+  Table table({{"tensor"},
+               {"type"},
+               {"shape"},
+               {"SQNR", true},
+               {"max error", true},
+               {"saturated", true},
+               {"not finite", true},
+               {"bytes", true},
+               {"time", true}});
+  const auto count = [](uint64_t number) { return number == 0 ? "" : absl::StrCat(number); };
+  std::string text;
+  TensorReport sum;
+  for (const TensorReport& report : reports) {
+    if (details) absl::StrAppend(&text, ToText(report));
+    const QuantizationError error = report.error.value_or(QuantizationError());
+    const bool known = report.error.has_value();
+    table.Add({Printable(report.name),
+               absl::StrCat(TypeName(report.input_type), " -> ", TypeName(report.output_type)),
+               ShapeString(report.shape), known ? SqnrText(error, Elements(report)) : "",
+               known ? absl::StrFormat("%.3g", error.max_absolute_error) : "",
+               count(error.saturated_elements), count(error.non_finite_elements),
+               absl::StrCat(BytesText(report.bytes_before), " -> ", BytesText(report.bytes_after)),
+               SecondsText(report.seconds)});
+    sum.bytes_before += report.bytes_before;
+    sum.bytes_after += report.bytes_after;
+    sum.seconds += report.seconds;
+    sum.file_seconds += report.file_seconds;
+  }
+  if (!details) text = table.ToText();
+  absl::StrAppend(&text, reports.size(),
+                  reports.size() == 1 ? " tensor: " : " tensors: ", BytesText(sum.bytes_before),
+                  " -> ", BytesText(sum.bytes_after), " (",
+                  RatioText(sum.bytes_before, sum.bytes_after), "), ", SecondsText(sum.seconds),
+                  ", and for reading and writing ", SecondsText(sum.file_seconds), "\n");
   return text;
 }
 
@@ -139,6 +216,7 @@ Json ToJson(const TensorReport& report) {
   json["bytes_before"] = report.bytes_before;
   json["bytes_after"] = report.bytes_after;
   json["seconds"] = report.seconds;
+  json["file_seconds"] = report.file_seconds;
   return json;
 }
 

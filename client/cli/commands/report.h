@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -35,9 +36,11 @@ struct TensorReport {
   Extent scale, zero_point, tensor_scale;
   std::optional<QuantizationError> error;
   uint64_t bytes_before = 0, bytes_after = 0;  // elements, scales and zero points
-  double seconds = 0;
+  double seconds = 0;                          // of computing, or of the call to the server
+  double file_seconds = 0;  // of reading the file, and of giving the output its memory
 };
 
+// Several lines.
 std::string ToText(const TensorReport& report);
 // Infinite values (the SQNR of an exact result) become null, because JSON has no infinity.
 Json ToJson(const TensorReport& report);
@@ -45,7 +48,24 @@ Json ShapeJson(const Shape& shape);
 Json NumberJson(double value);
 
 // The error of a quantized tensor as text, without the beginning of the line.
-std::string ErrorText(const QuantizationError& error);
+std::string ErrorText(const QuantizationError& error, int64_t elements);
+// "40.21 dB", "exact", or "none" if no element is finite.
+std::string SqnrText(const QuantizationError& error, int64_t elements);
+
+// What --sort compares.
+struct SortKey {
+  SortKey(std::string name_of, uint64_t bytes_of, const std::optional<QuantizationError>& error,
+          int64_t elements);
+  std::string name;
+  uint64_t bytes;
+  double sqnr_db, max_error;
+};
+// Whether `a` comes before `b`: by name, or the worst or largest first. `order`: of --sort.
+bool Before(absl::string_view order, const SortKey& a, const SortKey& b);
+
+// A row for each tensor in the order of --sort, or with --details ToText of each, and a line with
+// their sum.
+std::string ToText(std::vector<TensorReport> reports, absl::string_view order, bool details);
 
 // A tensor that was not changed, and why.
 struct SkippedTensor {

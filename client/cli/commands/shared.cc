@@ -49,6 +49,7 @@ absl::Status CheckFiles(const Options& options, std::vector<NamedFile> outputs,
   for (const std::string& path : options.calibrate.inputs) add("FILE", path, &inputs);
   for (const std::string& path : options.calibrate.states) add("--state", path, &inputs);
   add("--ranges", options.embeddings.ranges, &inputs);
+  add("--calibration", options.calibration, &inputs);
   const SpecFlags& spec = options.spec;
   const NamedFile operands[] = {{"--scale", spec.scale},
                                 {"--zero_point", spec.zero_point},

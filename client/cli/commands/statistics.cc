@@ -14,7 +14,7 @@ constexpr int64_t kChunk = 1 << 16;  // elements; a multiple of the number that 
 
 }  // namespace
 
-absl::StatusOr<Statistics> Describe(ForEachValues for_each, int bins) {
+absl::StatusOr<Statistics> Describe(ForEachValues for_each, int64_t bins) {
   Statistics result;
   absl::Status status = for_each([&result](absl::Span<const double> values) {
     for (const double value : values) {
@@ -31,7 +31,7 @@ absl::StatusOr<Statistics> Describe(ForEachValues for_each, int bins) {
   });
   if (!status.ok()) return status;
   const double low = result.minimum, high = result.maximum;
-  result.counts.assign(low == high ? 1 : bins, 0);
+  result.counts.assign(low == high ? 1 : std::max<int64_t>(bins, 1), 0);
   const auto last = static_cast<double>(result.counts.size() - 1);
   double squares = 0;
   status = for_each([&](absl::Span<const double> values) {

@@ -31,7 +31,7 @@ using ForEachValues =
 
 // Iterates over the values twice: first for range and mean, then for deviation and histogram.
 // Returns the errors of for_each.
-absl::StatusOr<Statistics> Describe(ForEachValues for_each, int bins);
+absl::StatusOr<Statistics> Describe(ForEachValues for_each, int64_t bins);
 
 // Visits the values of a stored tensor, in file order. REQUIRES: not of Family::kOpaque.
 absl::Status VisitStored(const TensorFile& file, const StoredTensor& tensor,

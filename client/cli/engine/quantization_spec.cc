@@ -117,7 +117,7 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
   QuantizationSpec spec;
   DynamicQuantizeParameters& dynamic = spec.dynamic_;
   dynamic.granularity = flags.granularity();
-  const std::string name = absl::AsciiStrToLower(flags.type);
+  const std::string name = PlainTypeName(flags.type);
   const auto format = std::find_if(kBlockFormats.begin(), kBlockFormats.end(),
                                    [&name](const BlockFormat& row) { return row.name == name; });
   DataType scale_type = DataType::kUnspecified;
@@ -133,9 +133,9 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
     if (!type.ok()) {
       std::vector<std::string> names = DataTypeNames();
       for (const BlockFormat& row : kBlockFormats) names.emplace_back(row.name);
-      return WrongFlag("type",
-                       absl::StrCat("'", name, "' is not a data type", DidYouMean(name, names),
-                                    "; use one of: ", absl::StrJoin(names, " ")));
+      return WrongFlag(
+          "type", absl::StrCat("'", flags.type, "' is not a data type", DidYouMean(name, names),
+                               "; use one of: ", absl::StrJoin(QuantizedTypeNames(true), ", ")));
     }
     dynamic.output_type = *type;
   }
@@ -151,27 +151,70 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
     return WrongFlag("zero_point", "goes together with --scale; without them both are found");
   }
 
-  absl::StatusOr<Operand> operand = ParseOperand(
-      flags.scale, "scale", scale == DataType::kUnspecified ? DataType::kFloat : scale, true);
-  if (!operand.ok()) return operand.status();
-  spec.scale_ = *std::move(operand);
-  QuantizeParameters& given = spec.given_.emplace();
-  given.scale = spec.scale_.view;
-  given.output_type = dynamic.output_type;
-  given.granularity = dynamic.granularity;
+  GivenScales given;
+  QUANTD_ASSIGN_OR_RETURN(
+      given.scale, ParseOperand(flags.scale, "scale",
+                                scale == DataType::kUnspecified ? DataType::kFloat : scale, true));
+  if (!flags.zero_point.empty()) {
+    const bool before = flags.zero_point_order == "before_rounding";
+    QUANTD_ASSIGN_OR_RETURN(given.zero_point, ParseOperand(flags.zero_point, "zero_point",
+                                                           dynamic.output_type, before));
+  }
+  QUANTD_RETURN_IF_ERROR(spec.Take(flags, std::move(given)));
+  return spec;
+}
+
+absl::Status QuantizationSpec::Take(const SpecFlags& flags, GivenScales scales) {
+  scales_ = std::move(scales);
+  QuantizeParameters& given = given_.emplace();
+  given.scale = scales_.scale.view;
+  if (scales_.zero_point.has_value()) given.zero_point = scales_.zero_point->view;
+  given.output_type = dynamic_.output_type;
+  given.granularity = dynamic_.granularity;
   given.saturate = flags.saturate;
   given.report_error = flags.report_error;
-  const bool before = flags.zero_point_order == "before_rounding";
-  if (before) given.zero_point_order = ZeroPointOrder::kBeforeRounding;
-  if (!flags.zero_point.empty()) {
-    operand = ParseOperand(flags.zero_point, "zero_point", given.output_type, before);
-    if (!operand.ok()) return operand.status();
-    spec.zero_point_ = *std::move(operand);
-    given.zero_point = spec.zero_point_.view;
+  if (flags.zero_point_order == "before_rounding") {
+    given.zero_point_order = ZeroPointOrder::kBeforeRounding;
   }
   QUANTD_ASSIGN_OR_RETURN(given.precision,
                           TypeOfFlag(flags.precision, "precision", DataType::kUnspecified));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags, GivenScales given) {
+  const std::pair<absl::string_view, bool> said[] = {{"scale", !flags.scale.empty()},
+                                                     {"zero_point", !flags.zero_point.empty()},
+                                                     {"axis", flags.axis.has_value()},
+                                                     {"block_size", flags.block_size != 0},
+                                                     {"block_shape", !flags.block_shape.empty()},
+                                                     {"scale_type", !flags.scale_type.empty()},
+                                                     {"symmetric", flags.symmetric},
+                                                     {"non_finite", flags.non_finite != "reject"}};
+  for (const auto& [flag, is_said] : said) {
+    if (is_said) return WrongFlag(flag, "a --calibration goes without it, and has its own scales");
+  }
+  QUANTD_ASSIGN_OR_RETURN(QuantizationSpec spec, Of(flags));
+  if (!flags.type.empty() && spec.dynamic_.output_type != given.type) {
+    return WrongFlag("type", absl::StrCat("'", flags.type, "' is not that of --calibration, ",
+                                          TypeName(given.type)));
+  }
+  spec.dynamic_.output_type = given.type;
+  spec.dynamic_.granularity = {given.axis, 0, {}};
+  QUANTD_RETURN_IF_ERROR(spec.Take(flags, std::move(given)));
   return spec;
+}
+
+std::vector<std::string> QuantizedTypeNames(bool has_formats) {
+  std::vector<std::string> names;
+  for (const DataTypeInfo& info : kDataTypes) {
+    const bool is_integer = info.kind == DataTypeKind::kInteger && info.type != DataType::kInt32;
+    if (is_integer || info.kind == DataTypeKind::kFloat8 || info.kind == DataTypeKind::kMiniFloat) {
+      names.push_back(TypeName(info.type));
+    }
+  }
+  if (!has_formats) return names;
+  for (const BlockFormat& row : kBlockFormats) names.emplace_back(row.name);
+  return names;
 }
 
 absl::StatusOr<QuantizedForm> QuantizationSpec::FormOf(const TensorView& x) const {

@@ -37,6 +37,18 @@ struct Operand {
 absl::StatusOr<Operand> ParseOperand(const std::string& text, absl::string_view flag, DataType type,
                                      bool int32_allowed);
 
+// Scales from elsewhere than the flags.
+struct GivenScales {
+  Operand scale;
+  std::optional<Operand> zero_point = {};
+  DataType type = DataType::kUnspecified;
+  std::optional<int64_t> axis = {};
+};
+
+// The names of the types that can be quantized to; with `has_formats` also those of types with
+// blocks and scales, such as mxfp8.
+std::vector<std::string> QuantizedTypeNames(bool has_formats);
+
 // The output types of a tensor. kUnspecified: there is no such part.
 struct QuantizedForm {
   DataType y = DataType::kUnspecified, scale = DataType::kUnspecified;
@@ -49,6 +61,8 @@ class QuantizationSpec {
  public:
   // INVALID_ARGUMENT names the wrong flag.
   static absl::StatusOr<QuantizationSpec> Of(const SpecFlags& flags);
+  // The same with scales from elsewhere; flags that say what these say are errors.
+  static absl::StatusOr<QuantizationSpec> Of(const SpecFlags& flags, GivenScales given);
 
   bool takes_int32() const { return given_.has_value(); }
   const Granularity& granularity() const { return dynamic_.granularity; }
@@ -61,9 +75,11 @@ class QuantizationSpec {
                    QuantizationError* error) const;
 
  private:
+  absl::Status Take(const SpecFlags& flags, GivenScales scales);
+
   DynamicQuantizeParameters dynamic_;
   std::optional<QuantizeParameters> given_;
-  Operand scale_, zero_point_;
+  GivenScales scales_;
 };
 
 }  // namespace quantd::cli

@@ -33,7 +33,11 @@ std::string DidYouMean(absl::string_view word, const std::vector<std::string>& n
   size_t least = std::max<size_t>(2, word.size() / 3) + 1;
   absl::string_view closest;
   for (const std::string& name : names) {
-    const size_t distance = Distance(word, name);
+    const size_t colon = name.find(':');
+    size_t distance = Distance(word, name);
+    if (colon != std::string::npos) {  // fp8 for compressed-tensors:fp8
+      distance = std::min(distance, Distance(word, absl::string_view(name).substr(colon + 1)));
+    }
     if (distance >= least || distance >= name.size()) continue;
     least = distance;
     closest = name;

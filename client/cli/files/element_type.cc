@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "files/closest_name.h"
 #include "quantd/values.h"
 
@@ -51,19 +52,38 @@ constexpr std::array kElementTypes = {
     ElementType{"void8", DataType::kUnspecified, Family::kOpaque, 8, "V1", ""},
 };
 
-constexpr std::array<std::pair<absl::string_view, DataType>, 11> kAliases = {{
+// As numpy, ml_dtypes, torch, safetensors and papers call them.
+constexpr auto kAliases = std::to_array<std::pair<absl::string_view, DataType>>({
     {"float32", DataType::kFloat},
+    {"fp32", DataType::kFloat},
+    {"f32", DataType::kFloat},
+    {"half", DataType::kFloat16},
     {"fp16", DataType::kFloat16},
+    {"f16", DataType::kFloat16},
     {"bf16", DataType::kBfloat16},
-    {"e4m3", DataType::kFloat8E4M3Fn},
     {"fp8", DataType::kFloat8E4M3Fn},
+    {"e4m3", DataType::kFloat8E4M3Fn},
+    {"e4m3fn", DataType::kFloat8E4M3Fn},
+    {"fp8e4m3", DataType::kFloat8E4M3Fn},
+    {"fp8e4m3fn", DataType::kFloat8E4M3Fn},
+    {"float8e4m3", DataType::kFloat8E4M3Fn},
+    {"e4m3fnuz", DataType::kFloat8E4M3Fnuz},
     {"e5m2", DataType::kFloat8E5M2},
+    {"fp8e5m2", DataType::kFloat8E5M2},
+    {"e5m2fnuz", DataType::kFloat8E5M2Fnuz},
     {"e8m0", DataType::kFloat8E8M0},
+    {"float8e8m0fnu", DataType::kFloat8E8M0},
     {"e2m3", DataType::kFloat6E2M3},
+    {"fp6e2m3", DataType::kFloat6E2M3},
+    {"float6e2m3fn", DataType::kFloat6E2M3},
     {"e3m2", DataType::kFloat6E3M2},
+    {"fp6e3m2", DataType::kFloat6E3M2},
+    {"float6e3m2fn", DataType::kFloat6E3M2},
     {"fp4", DataType::kFloat4E2M1},
     {"e2m1", DataType::kFloat4E2M1},
-}};
+    {"fp4e2m1", DataType::kFloat4E2M1},
+    {"float4e2m1fn", DataType::kFloat4E2M1},
+});
 
 template <typename T>
 std::vector<double> Widen(absl::Span<const uint8_t> bytes) {
@@ -108,8 +128,12 @@ std::vector<std::string> DataTypeNames() {
   return names;
 }
 
+std::string PlainTypeName(absl::string_view text) {
+  return absl::StrReplaceAll(absl::AsciiStrToLower(text), {{"-", ""}, {"_", ""}});
+}
+
 absl::StatusOr<DataType> ParseDataType(absl::string_view text) {
-  const std::string lower = absl::AsciiStrToLower(text);
+  const std::string lower = PlainTypeName(text);
   for (const ElementType& row : kElementTypes) {
     if (row.data_type != DataType::kUnspecified && lower == row.name) return row.data_type;
   }
@@ -119,7 +143,7 @@ absl::StatusOr<DataType> ParseDataType(absl::string_view text) {
   const std::vector<std::string> names = DataTypeNames();
   return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a data type",
                                                  DidYouMean(lower, names),
-                                                 "; use one of: ", absl::StrJoin(names, " ")));
+                                                 "; use one of: ", absl::StrJoin(names, ", ")));
 }
 
 std::vector<double> ToDoubles(const ElementType& type, int64_t elements,

@@ -40,6 +40,8 @@ absl::StatusOr<DataType> ParseDataType(absl::string_view text);
 
 // The names that ParseDataType accepts, aliases last.
 std::vector<std::string> DataTypeNames();
+// The name as it is compared: in small letters, without - and _.
+std::string PlainTypeName(absl::string_view text);
 
 // The values of packed, little-endian elements. REQUIRES: not of Family::kOpaque; bytes.size()
 // matches.

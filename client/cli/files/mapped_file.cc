@@ -39,6 +39,22 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
   return file;
 }
 
+namespace {
+
+void Advise(absl::Span<const uint8_t> bytes, int advice) {
+  if (bytes.empty()) return;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t before = begin % page;
+  madvise(reinterpret_cast<void*>(begin - before), bytes.size() + before, advice);
+}
+
+}  // namespace
+
+void PopulateToRead(absl::Span<const uint8_t> bytes) { Advise(bytes, MADV_POPULATE_READ); }
+
+void PopulateToWrite(absl::Span<uint8_t> bytes) { Advise(bytes, MADV_POPULATE_WRITE); }
+
 MappedFile::~MappedFile() {
   if (bytes_.empty()) return;
   ForgetMapping(bytes_);

@@ -29,6 +29,11 @@ class MappedFile {
   absl::Span<const uint8_t> bytes_;
 };
 
+// Maps the pages of bytes of a file now, so that using them later costs no time for that. Does
+// nothing where the system cannot.
+void PopulateToRead(absl::Span<const uint8_t> bytes);
+void PopulateToWrite(absl::Span<uint8_t> bytes);
+
 }  // namespace quantd::cli
 
 #endif  // QUANTD_CLI_FILES_MAPPED_FILE_H_

@@ -243,8 +243,9 @@ absl::StatusOr<uint64_t> SafetensorsHeaderLength(absl::Span<const uint8_t> start
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | start[i];
   if (length > file_size - 8) {
-    return MalformedSafetensors(
-        absl::StrCat("it claims ", length, " bytes, the file has ", file_size - 8));
+    return absl::InvalidArgumentError(
+        absl::StrCat("not a .safetensors file: the header would have ", length,
+                     " bytes, the file has ", file_size - 8));
   }
   if (length > kMaxHeader) {
     return MalformedSafetensors(
