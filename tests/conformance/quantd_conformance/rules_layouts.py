@@ -89,7 +89,7 @@ SENTENCES = (
     (
         "layout-refused",
         LAYOUTS,
-        "NaN, infinities, a row that does not consist of whole groups, and a scale or an element that overflows its type are refused.",
+        "NaN, infinities, a row that does not consist of whole groups, and what overflows its type are refused, in both directions.",
     ),
     ("layout-decode-fp8-tiles", TRANSFORMERS, "w * w_scale_inv in FLOAT, rounded once to the output."),
     ("layout-decode-compressed-tensors", COMPRESSED, "(w - z) * scale in T, then rounded to the output."),

@@ -253,7 +253,9 @@ def back(layout: str, name: str, parts: Dict[str, np.ndarray], output: ot.Type) 
         rule += "-int8"
     elif layout in oracle_layouts.DECODED_ALONE:
         rule += "-k-types"
-    return made(layout, f"{name}_back_to_{output.name}".lower(), rule, "decode_layout", parts, output_type=output.name)
+    case = made(layout, f"{name}_back_to_{output.name}".lower(), rule, "decode_layout", parts, output_type=output.name)
+    case.rule = "layout-refused" if case.expected().refused is not None else rule
+    return case
 
 
 def any_codes(layout: str, parts: Dict[str, np.ndarray]) -> Dict[str, np.ndarray]:
@@ -297,8 +299,10 @@ def of_layout(layout: str) -> Iterator[Case]:
             yield made(layout, name, "layout-refused", "encode_layout", {"x": x})
             continue
         yield made(layout, name, rule_of(layout, x, parts), "encode_layout", {"x": x})
-        if not name.startswith("edges_of_nested"):
-            yield back(layout, name, parts, ot.FLOATS[i % 3])
+        output = ot.FLOATS[i % 3]
+        same = {"gguf:f16": ot.FLOAT16, "gguf:bf16": ot.BFLOAT16}.get(layout) is output  # nothing to convert
+        if not name.startswith("edges_of_nested") and not same:
+            yield back(layout, name, parts, output)
         if name.startswith("sparse") and layout not in ("gguf:f16", "gguf:bf16"):
             for output in ot.FLOATS:
                 yield back(layout, f"any_codes_{name}", any_codes(layout, parts), output)
