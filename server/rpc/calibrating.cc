@@ -196,6 +196,7 @@ absl::Status Calibrating::Admitted(bool granted) {
 }
 
 absl::Status Calibrating::TakeCore(loop::Event& scheduled) {
+  stream_.Busy();  // until it is computed
   return reservation_->AskForCore(estimate_ + compression_.time(), scheduled);
 }
 
@@ -237,6 +238,7 @@ absl::Status Calibrating::Compute() {
   if (shared_.damaged()) status = shared_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
   const Clock::duration took = Clock::now() - begin;
+  stream_.Idle(Clock::now());
   const int cores = std::max(reservation_->cores(), 1);
   backend_.metrics.CountComputing(cores, took);
   if (status.ok()) {

@@ -88,6 +88,7 @@ uint64_t RequestRun::ExpectResponse() {
 }
 
 absl::Status RequestRun::TakeCore(loop::Event& scheduled) {
+  stream_.Busy();  // until it is computed
   made_as_sent_ = IsMadeAsSent();
   if (made_as_sent_) {
     scheduled.Complete(true);
@@ -114,6 +115,7 @@ absl::Status RequestRun::Execute() {
   backend_.metrics.CountComputing(cores, computing_);
   work_ = computing_ * cores;
   reservation_.GiveSpareCores();
+  stream_.Idle(Clock::now());
   if (!status.ok()) made_as_sent_ = false;
   if (!made_as_sent_) EndKernel();
   if (status.ok()) status = CatchOutOfMemory([this] { return Encode(); });

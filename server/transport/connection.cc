@@ -126,25 +126,6 @@ void Connection::SayFinalGoAway() {
   WantFlush();
 }
 
-bool Connection::EndWaitingCall() {
-  ServerCall* oldest = nullptr;
-  size_t waiting = 0;
-  for (ServerCall* stream = streams_; stream != nullptr; stream = stream->next_) {
-    if (!stream->WaitsForRequest()) continue;
-    ++waiting;
-    oldest = stream;  // the list has the newest first
-  }
-  waiting_calls_ = waiting;
-  if (oldest == nullptr) return false;
-  NoteAbuse(context_.counters, AbuseAction::kCallEvicted, peer_.name);
-  --waiting_calls_;
-  oldest->Interrupt(errors::WithReason(
-      absl::UnavailableError("the call sent nothing while the server had too many calls open; try "
-                             "again later"),
-      "TOO_MANY_CALLS"));
-  return true;
-}
-
 void Connection::EndCalls(const absl::Status& status) {
   for (ServerCall* stream = streams_; stream != nullptr;) {
     ServerCall* const next = stream->next_;

@@ -46,10 +46,6 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   const Peer& peer() const { return peer_; }
   const std::shared_ptr<const std::string>& peer_name() const { return peer_name_; }
   size_t streams() const { return stream_count_; }
-  // The calls of which no byte of a message has arrived yet, as far as is known.
-  size_t waiting_calls() const { return waiting_calls_; }
-  // Ends the waiting call that has waited for longest. False: there is none.
-  bool EndWaitingCall();
   // When the peer last sent something.
   loop::Clock::time_point heard_at() const { return heard_at_; }
 
@@ -201,7 +197,6 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   nghttp2_session* session_ = nullptr;
   ServerCall* streams_ = nullptr;  // a list; newest first
   size_t stream_count_ = 0;
-  size_t waiting_calls_ = 0;
 
   // The DATA frame that is being received.
   ServerCall* frame_stream_ = nullptr;

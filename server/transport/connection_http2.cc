@@ -16,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/errors/reason.h"
-#include "server/loop/peer_share.h"
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
 #include "server/transport/header_fields.h"
@@ -88,9 +87,7 @@ int Connection::OnBeginHeaders(const nghttp2_frame& frame) {
   if (streams_ != nullptr) streams_->previous_ = stream;
   streams_ = stream;
   ++stream_count_;
-  ++waiting_calls_;
   context_.counters.calls.fetch_add(1, std::memory_order_relaxed);
-  account_->calls.fetch_add(1, std::memory_order_relaxed);
   return 0;
 }
 
@@ -190,35 +187,28 @@ void Connection::OnCall(ServerCall& stream) {
   stream.Begin(method);
 }
 
-// Finds a place in the table of calls, or in that of calls that only wait for news. One peer never
-// gets the last quarter of either.
+// Finds a place in the table of calls, or in that of calls that only wait for news.
 absl::Status Connection::FindPlace(ServerCall& stream, bool watches) {
   Counters& counters = context_.counters;
   if (watches) {
     stream.watches_ = true;
     counters.calls.fetch_sub(1, std::memory_order_relaxed);
-    account_->calls.fetch_sub(1, std::memory_order_relaxed);
     counters.watches.fetch_add(1, std::memory_order_relaxed);
-    account_->watches.fetch_add(1, std::memory_order_relaxed);
   }
-  const int64_t most = watches ? context_.limits.max_watches : context_.limits.max_calls;
-  const int64_t own =
-      (watches ? account_->watches : account_->calls).load(std::memory_order_relaxed);
-  if (const int64_t share = loop::ShareOfOnePeer(most); own > share) {
+  loop::PlaceTable& table = watches ? context_.watches : context_.calls;
+  if (table.Take(stream.place_, stream, 1)) return absl::OkStatus();
+  if (!table.Within(peer_.id, 1)) {
     return errors::WithReason(
-        absl::ResourceExhaustedError(
-            absl::StrCat("this client has ", own - 1, " calls open; one client may have ", share,
-                         " of the ", most, " that the server allows; end some, then try again")),
+        absl::ResourceExhaustedError(absl::StrCat(
+            "this client has ", table.Of(peer_.id), " calls open; one client may have ",
+            loop::ShareOfOnePeer(table.most()), " of the ", table.most(),
+            " that the server allows; end some, then try again")),
         "PEER_SHARE");
   }
-  const int64_t all = (watches ? counters.watches : counters.calls).load(std::memory_order_relaxed);
-  if (all > most && (watches || !set_.MakeRoomFor(*this))) {
-    return errors::WithReason(
-        absl::UnavailableError(absl::StrCat("the server is busy: it has ", all - 1,
-                                            " calls open and allows ", most, "; try again later")),
-        "TOO_MANY_CALLS");
-  }
-  return absl::OkStatus();
+  return errors::WithReason(absl::UnavailableError(absl::StrCat(
+                                "the server is busy: it has ", table.taken(),
+                                " calls open and allows ", table.most(), "; try again later")),
+                            "TOO_MANY_CALLS");
 }
 
 // ---- Output
@@ -390,10 +380,9 @@ void Connection::Forget(ServerCall& stream) {
   (stream.previous_ == nullptr ? streams_ : stream.previous_->next_) = stream.next_;
   if (stream.next_ != nullptr) stream.next_->previous_ = stream.previous_;
   --stream_count_;
-  if (waiting_calls_ > stream_count_) waiting_calls_ = stream_count_;
   Counters& counters = context_.counters;
   (stream.watches_ ? counters.watches : counters.calls).fetch_sub(1, std::memory_order_relaxed);
-  (stream.watches_ ? account_->watches : account_->calls).fetch_sub(1, std::memory_order_relaxed);
+  (stream.watches_ ? context_.watches : context_.calls).Give(stream.place_);
   if (!closed_) Leave();
 }
 

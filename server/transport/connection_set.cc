@@ -27,19 +27,6 @@ void ConnectionSet::Missed(const Peer& peer) {
   context_.peers.Remove(peer.id, index_);
 }
 
-bool ConnectionSet::MakeRoomFor(const Connection& newcomer) {
-  // A connection may have fewer calls than it is known for; then it has been counted again.
-  for (int attempt = 0; attempt < 8; ++attempt) {
-    Connection* most = nullptr;
-    for (Connection* connection : connections_) {
-      if (most == nullptr || connection->waiting_calls() > most->waiting_calls()) most = connection;
-    }
-    if (most == nullptr || most->waiting_calls() <= newcomer.streams() + 1) return false;
-    if (most->EndWaitingCall()) return true;
-  }
-  return false;
-}
-
 void ConnectionSet::Evict(uint64_t peer, bool idle_only) {
   Connection* quietest = nullptr;
   const auto order = [](const Connection& connection) {

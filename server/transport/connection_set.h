@@ -49,9 +49,6 @@ class ConnectionSet final : private loop::Timer {
   void EndCalls(const absl::Status& status);
   // Closes all connections.
   void Close();
-  // Ends a waiting call to make room for a call of `newcomer`: a call that waits for its request,
-  // on the connection that has the most of these here. False: none has more than the newcomer.
-  bool MakeRoomFor(const Connection& newcomer);
   // Closes a connection of this peer: of those with the fewest calls, the one that has been quiet
   // for longest. `idle_only`: only one without calls.
   void Evict(uint64_t peer, bool idle_only);

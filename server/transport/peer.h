@@ -12,8 +12,6 @@ namespace quantd::transport {
 
 // Shared by all connections of a peer. Thread-safe.
 struct PeerAccount {
-  std::atomic<int64_t> calls{0};
-  std::atomic<int64_t> watches{0};  // calls that only wait for news
   std::atomic<int64_t> connections{0};
   std::atomic<int64_t> backlog{0};  // in bytes; see connection_backlog.cc
 };

@@ -4,8 +4,10 @@
 
 #include <utility>
 
+#include "server/errors/reason.h"
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
+#include "server/transport/notes.h"
 #include "server/transport/transport_context.h"
 
 namespace quantd::transport {
@@ -22,13 +24,13 @@ constexpr size_t kMostBatched = 12 << 10;
 }  // namespace
 
 ServerCall::ServerCall(Connection& connection, int32_t id)
-    : connection_(&connection),
+    : Holder(connection.loop(), connection.peer().id, connection.loop().now()),
+      connection_(&connection),
       loop_(connection.loop()),
       receiving_(connection.context().receiving),
       pool_(connection.context().pool),
       inflater_(connection.set().inflater()),
       id_(id),
-      peer_(connection.peer().id),
       peer_name_(connection.peer_name()),
       arrived_at_(loop_.now()),
       window_(static_cast<int64_t>(receiving_.window())) {}
@@ -99,6 +101,7 @@ void ServerCall::Write(memory::Piece message, loop::Event& written, bool compres
     if (small && out_.buffer.capacity() > kSmallMessage) SendFromOwnBytes();
     next_byte_ = out_.begin;
     pace_.Start(loop_.now(), all_sent_);
+    Moved(loop_.now());
     connection_->Send(*this);
   }
   if (!remote_end_) connection_->Answered(size);
@@ -186,6 +189,7 @@ void ServerCall::DropUnsent() {
 void ServerCall::Sent(size_t bytes) {
   sent_ += bytes;
   all_sent_ += bytes;
+  MovedBytes(bytes);
   while (!parts_.empty() && parts_.front().end <= sent_) parts_.erase(parts_.begin());
   if (sent_ == out_.size) {
     // The writes of a batch have completed long ago; that of next_out_ has not begun.
@@ -196,6 +200,30 @@ void ServerCall::Sent(size_t bytes) {
     StartNext();
   }
   if (http_closed_) MaybeClosed();
+}
+
+void ServerCall::MovedBytes(size_t bytes) {
+  if (connection_ != nullptr) Moved(loop_.now(), bytes, connection_->context().limits.min_rate);
+}
+
+// Its place is another's.
+void ServerCall::OnDisplaced() {
+  if (connection_ == nullptr) return MaybeDelete();
+  Connection& connection = *connection_;
+  if (!sending()) {
+    NoteAbuse(connection.context().counters, AbuseAction::kCallEvicted, *peer_name_);
+    Interrupt(errors::WithReason(
+        absl::UnavailableError("the call stood still (--stall_timeout) while others waited for its "
+                               "place; try again later"),
+        "TOO_MANY_CALLS"));
+    return MaybeDelete();
+  }
+  NoteAbuse(connection.context().counters, AbuseAction::kAnswerStalled, *peer_name_);
+  Interrupt(absl::CancelledError("the client read its response too slowly while others waited"));
+  // Frames that the socket does not take keep their memory.
+  if (connection.blocked_ && sent_ < pulled_) return connection.End(ConnectionEnd::kStalled);
+  CutOff();  // also a call that was interrupted before, and could not say so
+  MaybeDelete();
 }
 
 void ServerCall::OnClosed() {
@@ -237,7 +265,7 @@ void ServerCall::End() {
 }
 
 void ServerCall::MaybeDelete() {
-  if (has_call_ || !closed_ || receiving_.Told(*this)) return;
+  if (has_call_ || !closed_ || receiving_.Told(*this) || displaced()) return;
   delete this;
 }
 

@@ -30,6 +30,7 @@
 #include "server/errors/call_status.h"
 #include "server/loop/event.h"
 #include "server/loop/loop.h"
+#include "server/loop/places.h"
 #include "server/loop/timers.h"
 #include "server/memory/buffer.h"
 #include "server/transport/head.h"
@@ -77,13 +78,14 @@ class Cancellable {
   ~Cancellable() = default;
 };
 
-class ServerCall final : private admission::Upload, private Inflating, private loop::Timer {
+class ServerCall final : public loop::Holder,
+                         private admission::Upload,
+                         private Inflating,
+                         private loop::Timer {
  public:
   loop::Loop& loop() const { return loop_; }
   // The HTTP/2 stream id.
   int32_t id() const { return id_; }
-  // The peer's number, for turns between peers.
-  uint64_t peer() const { return peer_; }
   // The caller, for the log: see Peer.
   const std::string& peer_name() const { return *peer_name_; }
   const Head& head() const { return head_; }
@@ -174,6 +176,8 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   void WaitedTooLong();
   void OnRoom() override;
   void OnGivenUp() override;
+  void OnDisplaced() override;
+  void MovedBytes(size_t bytes);
   void OnInflated(const absl::Status& status, memory::Buffer buffer, size_t size) override;
   void Fire() override;  // the deadline has passed
 
@@ -193,11 +197,6 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   const uint8_t* Pull(size_t size);
   void StartNext();
   void SendFromOwnBytes();
-  // Whether no byte of the first message, or of the next one, has arrived.
-  bool WaitsForRequest() const {
-    return read_ != nullptr && incoming_ == Incoming::kPrefix && prefix_have_ == 0 &&
-           !interrupted();
-  }
   // Nothing more of the response is sent.
   void CutOff();
   void DropUnsent();
@@ -212,7 +211,6 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   memory::Pool& pool_;
   Inflater& inflater_;
   const int32_t id_;
-  const uint64_t peer_;
   const std::shared_ptr<const std::string> peer_name_;  // outlives the connection
   int method_ = -1;
   Head head_;
@@ -280,6 +278,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   bool closed_ = false;       // closed, and no byte of it waits to be sent
   bool has_call_ = false;     // a call uses the stream and has not called End
   bool watches_ = false;      // counts as a watch, not as a call
+  loop::Place place_;         // among the calls, or the watches
   Starter starter_{*this};
 };
 

@@ -44,6 +44,7 @@ absl::Span<uint8_t> ServerCall::Place() const {
 }
 
 void ServerCall::OnData(const uint8_t* data, size_t size) {
+  MovedBytes(size);
   const size_t used = kept_.empty() ? Consume(data, size, frame_left_) : 0;
   frame_left_ -= std::min(frame_left_, size - used);
   if (used < size && !interrupted()) Keep(data + used, size - used);
@@ -123,7 +124,7 @@ void ServerCall::BeginMessage() {
     const uint64_t inflated = MostInflated(total_, std::min(limit, most));
     charge_ = std::min(total_ + inflated, receiving_.largest());
   }
-  const Receiving::Begun begun = receiving_.Begin(*this, charge_, peer_, loop_);
+  const Receiving::Begun begun = receiving_.Begin(*this, charge_, peer(), loop_);
   if (begun == Receiving::Begun::kRefused) {
     Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
                                                 "memory allows; try again later"),
@@ -222,7 +223,7 @@ void ServerCall::Append(const uint8_t* data, size_t size) {
 
 // Keeps bytes that come early; a stream can't send more than its window.
 void ServerCall::Keep(const uint8_t* data, size_t size) {
-  if (!receiving_.TakeFirst(size, peer_)) {
+  if (!receiving_.TakeFirst(size, peer())) {
     Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
                                                 "memory allows; try again later"),
                          "RECEIVING_FULL"));
@@ -233,12 +234,13 @@ void ServerCall::Keep(const uint8_t* data, size_t size) {
 }
 
 void ServerCall::DropKept() {
-  receiving_.GiveFirst(kept_.size(), peer_);
+  receiving_.GiveFirst(kept_.size(), peer());
   kept_ = std::string();
   kept_left_ = 0;
 }
 
 void ServerCall::MessageComplete() {
+  Moved(loop_.now());
   Receiving::Received(*this, charge_);
   if (prefix_[0] != 0) {
     incoming_ = Incoming::kCompressed;
@@ -261,7 +263,7 @@ void ServerCall::Inflate() {
   }
   const uint64_t most =
       std::min<uint64_t>(charge_ - total_, connection_->context().limits.max_message_bytes);
-  inflater_.Add(*this, peer_, head_.encoding(), {buffer_.data(), total_}, most);
+  inflater_.Add(*this, peer(), head_.encoding(), {buffer_.data(), total_}, most);
 }
 
 void ServerCall::OnInflated(const absl::Status& status, memory::Buffer buffer, size_t size) {
@@ -290,6 +292,7 @@ void ServerCall::CompleteRead(bool ok) {
 }
 
 void ServerCall::Read(Message& message, loop::Event& read) {
+  Moved(loop_.now());  // now it is the peer's turn
   read_into_ = &message;
   read_ = &read;
   // An interruption discards the message that had arrived.

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "server/access/session.h"
 #include "server/admission/receiving.h"
+#include "server/loop/places.h"
 #include "server/memory/buffer.h"
 #include "server/transport/call_handler.h"
 #include "server/transport/peer_table.h"
@@ -40,9 +41,9 @@ struct Limits {
   // time; after it, the client is assumed to know. A busy client may then still make calls that the
   // server never sees.
   std::chrono::milliseconds leave_timeout{5'000};
-  // A response without progress for this long is given up while others wait.
+  // A call without progress for this long loses its place in a full table (loop/places.h).
   std::chrono::milliseconds stall{5'000};
-  // So is one that is slower than this number of bytes per second over the same time.
+  // So does one that is slower than this number of bytes per second over the same time.
   uint64_t min_rate = 64 << 10;
   // The longest time that a message waits for room.
   std::chrono::milliseconds queue_timeout{30'000};
@@ -67,7 +68,7 @@ enum class AbuseAction : uint8_t {
   kConnectionRefused,    // its peer has as many as any other
   kConnectionEvicted,    // closed for one of a peer with fewer
   kConnectionThrottled,  // not read for a while because of many useless frames
-  kCallEvicted,          // had sent nothing; ended for a connection with fewer
+  kCallEvicted,          // stood still while others waited for its place
   kDescriptorsExhausted,
   kUploadStalled,  // no progress while others waited for its memory
   kAnswerStalled,  // not read while others waited for its memory
@@ -106,6 +107,8 @@ struct TransportContext {
   // For TCP connections; null: plain text. Unix sockets are always plain text.
   const access::Certificates* certificates = nullptr;
   PeerTable peers{limits.max_connections};
+  loop::PlaceTable calls{static_cast<uint64_t>(limits.max_calls), limits.stall};
+  loop::PlaceTable watches{static_cast<uint64_t>(limits.max_watches), limits.stall};
   Counters counters = {};
   std::atomic<bool> draining{false};
 };

@@ -1,0 +1,127 @@
+"""Clients that take what others need and then stand still: each beside an honest client, from an address of its own or from theirs. A place in a
+full table belongs to a call that moves (server/loop/places.h): the honest client is refused for --stall_timeout at most, and served from then on."""
+
+import socket
+import threading
+import time
+
+import grpc
+import pytest
+
+from attack_table import AGAIN, FIRST, SMALL
+from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, WINDOW_UPDATE, frame, message, settings
+from support import pb_grpc, quantize, wait_for
+
+pytestmark = pytest.mark.gate
+
+STALL = 1.0
+SECONDS = 4.0  # of each attack
+
+
+def calls(count, body):
+    """`count` calls on the streams 1, 3, 5 and so on."""
+    return b"".join(frame(HEADERS, END_HEADERS, s, FIRST if s == 1 else AGAIN) + body(s) for s in range(1, 2 * count, 2))
+
+
+def whole(stream):
+    return frame(DATA, END_STREAM, stream, message(SMALL))
+
+
+# Per attack: connections, addresses, streams a connection, what each call sends, the window for its answers.
+ATTACKS = {
+    "calls_of_nothing": (36, 2, 100, lambda s: b"", 65535),
+    "calls_of_a_byte": (36, 2, 100, lambda s: frame(DATA, 0, s, b"\0"), 65535),
+    "calls_of_five_bytes": (36, 2, 100, lambda s: frame(DATA, 0, s, b"\0\0\0\0\x40"), 65535),
+    "windows_of_zero": (36, 2, 100, whole, 0),
+}
+
+
+class Standing:
+    """Opens the connections and sends; then stands still, but is ready to send the next calls when they are ended."""
+
+    def __init__(self, server, name, source):
+        self.server, self.source = server, source
+        self.connections, self.addresses, self.streams, self.body, self.window = ATTACKS[name]
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        host, port = self.server.address.rsplit(":", 1)
+        data = PREFACE + frame(SETTINGS, 0, 0, settings(window=self.window)) + calls(self.streams, self.body)
+        self.sockets = []
+        for number in range(self.connections):
+            peer = socket.socket()
+            peer.bind((f"127.0.0.{self.source + number % self.addresses}", 0))
+            peer.settimeout(5)
+            peer.connect((host, int(port)))
+            self.sockets.append(peer)
+        left = {peer: data for peer in self.sockets}
+        while not self.stop.wait(0.01):
+            for peer in list(left):
+                try:
+                    peer.setblocking(False)
+                    left[peer] = left[peer][peer.send(left[peer][: 1 << 20]) :]
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    left[peer] = b""
+                if not left[peer]:
+                    del left[peer]
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+        for peer in self.sockets:
+            peer.close()
+
+
+class Honest:
+    """A small call every 5 ms, or a large one every 100 ms."""
+
+    def __init__(self, server, elements=2, pause=0.005):
+        self.stub = pb_grpc.QuantizationServiceStub(server.channel())
+        self.elements, self.pause, self.calls = elements, pause, []
+
+    def during(self, seconds):
+        request = quantize([1.0] * self.elements)
+        begin = time.monotonic()
+        while (at := time.monotonic() - begin) < seconds:
+            try:
+                self.stub.Quantize(request, timeout=15)
+                failed = None
+            except grpc.RpcError as error:
+                failed = f"{error.code().name}: {error.details()}"
+            self.calls.append((at, time.monotonic() - begin - at, failed))
+            time.sleep(self.pause)
+
+    def after(self, seconds):
+        later = [call for call in self.calls if call[0] >= seconds]
+        assert later
+        return later
+
+    def say(self, name):
+        good = sorted(seconds for _, seconds, failed in self.calls if failed is None)
+        failed = [at for at, _, failure in self.calls if failure]
+        p99 = 1e3 * good[int(len(good) * 0.99)] if good else float("nan")
+        print(f"{name}: {len(self.calls)} calls, {len(failed)} refused (the last after {max(failed, default=0):.1f} s), p99 {p99:.1f} ms")
+
+
+@pytest.mark.parametrize("source", [2, 1], ids=["others", "own_address"])
+@pytest.mark.parametrize("name", ATTACKS)
+def test_who_stands_still_loses_its_place(start, name, source):
+    server = start(f"--stall_timeout={STALL}s", "--max_connections=64")
+    honest = Honest(server)
+    honest.stub.Quantize(quantize([1.0]), timeout=10)
+    with Standing(server, name, source):
+        honest.during(SECONDS)
+    honest.say(name)
+    later = honest.after(2 * STALL)
+    refused = [failed for _, _, failed in later if failed]
+    assert not refused, f"{len(refused)} of {len(later)}: {refused[:2]}"
+    assert sorted(seconds for _, seconds, _ in later)[int(len(later) * 0.99)] < 0.5
+    wait_for(lambda: server.metrics()["quantd_calls"] == 0, 10, "nothing is left of the attack")
+
