@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>

@@ -342,7 +342,7 @@ TEST(Ending, SmallMessagesThatAreAnsweredAreNoFlood) {
   EXPECT_EQ(client.Status(1), 0);
 }
 
-// Whatever they have sent: nothing, a part of a message, or a request whose answer they do not read.
+// Whatever they sent: nothing, a part of a message, or a request whose answer they do not read.
 TEST(Ending, CallsThatStandStillLoseTheirPlaceInAFullTable) {
   World::Options options;
   options.limits.max_calls = 10;
