@@ -79,7 +79,7 @@ std::string Figure(absl::string_view name, const Json& value) {
 // Any value as rows of a table: one for each figure, with its path as its name.
 void AppendRows(const std::string& path, const Json& value, std::string& rows) {
   if (!value.is_structured()) {
-    absl::StrAppend(&rows, "<tr><th scope=row>", path, "<td>",
+    absl::StrAppend(&rows, "<tr><th scope=row>", absl::StrReplaceAll(path, {{"_", " "}}), "<td>",
                     absl::StrReplaceAll(Figure(path, value), {{"&", "&amp;"}, {"<", "&lt;"}}));
     return;
   }

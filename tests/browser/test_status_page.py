@@ -112,7 +112,7 @@ def test_without_script_the_figures_are_in_the_page(server, browser):
     browser.devtools("Emulation.setScriptExecutionDisabled", value=True)
     browser.open(f"http://{server.http}/")
     page = server.get("/")[1]
-    assert re.search(r"<th scope=row>methods Quantize started<td>[1-9]", page) and "limits max_message_bytes<td>64 MiB" in page
+    assert re.search(r"<th scope=row>methods Quantize started<td>[1-9]", page) and "limits max message bytes<td>64 MiB" in page
     browser.picture(PICTURES / "without-script.png")
 
 
