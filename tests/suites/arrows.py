@@ -157,7 +157,7 @@ deploy                     1336      0
 tests/bench                   0   5016
 tests/browser                 0    236
 tests/checkpoints             0    884
-tests/conformance             0   1820
+tests/conformance              0   1700
 tests/conformance/quantd_conformance      0   5661
 tests/deploy                  0   1793
 tests/e2e                     0  12789
