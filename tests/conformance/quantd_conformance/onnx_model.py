@@ -5,8 +5,7 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from onnx import AttributeProto, ModelProto, TensorProto
-from quantd.types import DataType, pack, unpack
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from . import oracle_types as ot
 from .case import OPERATIONS, OPERATORS, Case
@@ -37,52 +36,32 @@ def _parsed(message: Any, data: bytes) -> Any:
 
 def tensor_bytes(name: str, array: np.ndarray) -> bytes:
     """An input_N.pb or output_N.pb."""
-    return TensorProto(name=name, data_type=ot.of(array).number, dims=array.shape, raw_data=pack(array)).SerializeToString(
-        deterministic=True
-    )
+    return numpy_helper.from_array(array, name).SerializeToString(deterministic=True)
 
 
 def tensor_of(data: bytes) -> Tuple[str, np.ndarray]:
-    """(name, array) of such a file: raw_data, or the lists of ONNX's own node tests."""
+    """(name, array) of such a file."""
     proto = _parsed(TensorProto, data)
     try:
-        kind = DataType(proto.data_type)
-        if proto.raw_data or not (proto.float_data or proto.int32_data):
-            return proto.name, unpack(proto.raw_data, kind, tuple(proto.dims))
-        if proto.float_data:
-            return proto.name, np.array(proto.float_data, np.float32).reshape(tuple(proto.dims))
-        raw = np.array(proto.int32_data, np.int64)  # codes; small types as packed bytes
-        size = 1 if kind.bits < 8 else kind.bits // 8
-        return proto.name, unpack(raw.astype(f"<i{size}").tobytes(), kind, tuple(proto.dims))
-    except (ValueError, OverflowError) as error:
+        array = numpy_helper.to_array(proto)
+        ot.of(array)  # of a type that is known here
+        return proto.name, array
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise FormatError(f"tensor {proto.name!r}: {error}") from None
 
 
 def model_bytes(case: Case, outputs: Dict[str, np.ndarray]) -> bytes:
     """model.onnx of a case; outputs: the types and shapes of the answer."""
-    model = ModelProto(ir_version=IR_VERSIONS[case.opset], producer_name="quantd_conformance")
-    model.opset_import.add(version=case.opset)
-    graph = model.graph
-    graph.name = case.name
-    node = graph.node.add(op_type=OPERATORS[case.operation])
-    for onnx_name, name in INPUTS[case.operation]:
-        if name in case.inputs:
-            node.input.append(onnx_name)
-            _value(graph.input.add(name=onnx_name), case.inputs[name])
-    for name in OUTPUTS[case.operation]:
-        node.output.append(name)
-        _value(graph.output.add(name=name), outputs[name])
-    for name, value in case.attributes.items():
-        number = ot.TYPES[value].number if isinstance(value, str) else int(value)
-        node.attribute.add(name=ATTRIBUTES[name], i=number, type=AttributeProto.INT)
+    inputs = [(onnx_name, case.inputs[name]) for onnx_name, name in INPUTS[case.operation] if name in case.inputs]
+    attributes = {
+        ATTRIBUTES[name]: ot.TYPES[value].number if isinstance(value, str) else int(value) for name, value in case.attributes.items()}
+    node = helper.make_node(OPERATORS[case.operation], [name for name, _ in inputs], OUTPUTS[case.operation], **attributes)
+    infos = [[helper.make_tensor_value_info(name, ot.of(array).number, array.shape) for name, array in arrays]
+             for arrays in (inputs, [(name, outputs[name]) for name in OUTPUTS[case.operation]])]
+    graph = helper.make_graph([node], case.name, *infos)
+    opset = [helper.make_opsetid("", case.opset)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSIONS[case.opset], producer_name="quantd_conformance")
     return model.SerializeToString(deterministic=True)
-
-
-def _value(info: Any, array: np.ndarray) -> None:
-    info.type.tensor_type.elem_type = ot.of(array).number
-    info.type.tensor_type.shape.SetInParent()
-    for length in array.shape:
-        info.type.tensor_type.shape.dim.add(dim_value=length)
 
 
 def read_model(data: bytes) -> Tuple[str, int, Dict[str, Any], List[str], List[str]]:
