@@ -214,11 +214,11 @@ Quantization ReadQuantization(const Json& config, const Json& hf_quant_config) {
   const Json& own = found == nullptr ? kNull : *found;
   result.method = has_modelopt && found == nullptr ? "modelopt" : Text(own, "quant_method");
   if (result.method.empty()) result.method = "unknown";
-  constexpr absl::string_view kMethods[] = {"fp8",  "compressed-tensors", "bitsandbytes", "mxfp4",
-                                            "modelopt", "fbgemm_fp8"};
+  constexpr absl::string_view kMethods[] = {"fp8",   "compressed-tensors", "bitsandbytes",
+                                            "mxfp4", "modelopt",           "fbgemm_fp8"};
   if (std::find(std::begin(kMethods), std::end(kMethods), result.method) == std::end(kMethods)) {
-    result.refused = absl::StrCat("quant_method '", result.method, "' cannot be decoded: ",
-                                  absl::StrJoin(kMethods, ", "), " can");
+    result.refused = absl::StrCat("quant_method '", result.method,
+                                  "' cannot be decoded: ", absl::StrJoin(kMethods, ", "), " can");
   } else if (result.method == "fp8") {
     const Json& blocks = Member(own, "weight_block_size");
     if (blocks.is_array()) AddGrid(blocks, &result);

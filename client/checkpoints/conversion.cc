@@ -34,8 +34,8 @@ absl::Status Cannot(const Tensor& tensor, absl::string_view reason) {
 }
 
 absl::Status NothingConverted(const Model& model, absl::string_view reason) {
-  return ContentError(absl::StrCat(model.path, ": 0 of ", model.places.size(),
-                                   " tensors converted", reason.empty() ? "" : ": ", reason));
+  return ContentError(absl::StrCat(model.path, ": 0 of ", model.places.size(), " tensors converted",
+                                   reason.empty() ? "" : ": ", reason));
 }
 
 // Why a tensor can't be converted, whatever its blocks; empty if it can.
@@ -95,11 +95,9 @@ class Encoding {
         reason = std::string(plan.status().message());
       }
     }
-    const bool floats =
-        entry.role == TensorRole::kLinear || entry.role == TensorRole::kFloats;
+    const bool floats = entry.role == TensorRole::kLinear || entry.role == TensorRole::kFloats;
     if (floats && !entry.is_named_weight && !selection_.all) {
-      return Left(tensor,
-                  absl::StrCat(entry.reason, reason.empty() ? "; --all includes it" : ""));
+      return Left(tensor, absl::StrCat(entry.reason, reason.empty() ? "; --all includes it" : ""));
     }
     if (reason.empty()) return decision;
     if (selection_.choice.has_only()) return Cannot(tensor, reason);
@@ -198,12 +196,11 @@ class Encoding {
 };
 
 // Refuses models that an encoder must not convert.
-absl::Status RefuseQuantized(const Model& model, const Inventory& inventory,
-                             const Target& target) {
+absl::Status RefuseQuantized(const Model& model, const Inventory& inventory, const Target& target) {
   constexpr char kFirst[] = "decode it first (--to=bf16)";
   if (model.kind == ModelKind::kGguf && !target.gguf()) {
-    return ContentError(absl::StrCat(model.path, " is a .gguf, which ", target.name,
-                                     " is not made of; ", kFirst));
+    return ContentError(
+        absl::StrCat(model.path, " is a .gguf, which ", target.name, " is not made of; ", kFirst));
   }
   for (const Shard& shard : model.shards) {
     if (shard.metadata.count("quantd") == 0) continue;
@@ -239,8 +236,8 @@ absl::Status RefuseUnexplained(const Model& model, const Inventory& inventory,
       const InventoryEntry& entry = inventory.at({i, j});
       const std::string& name = model.tensor({i, j}).name;
       if (entry.role != TensorRole::kUnknown || !choice.SkipReason(name).empty()) continue;
-      return ContentError(absl::StrCat(model.path, ": '", name, "' is not understood: ",
-                                       entry.reason));
+      return ContentError(
+          absl::StrCat(model.path, ": '", name, "' is not understood: ", entry.reason));
     }
   }
   return absl::OkStatus();
@@ -288,8 +285,8 @@ absl::Status Decode(const Model& model, Inventory* inventory, const Selection& s
   }
   result->weights = std::move(inventory->weights);
   if (converted > 0) return absl::OkStatus();
-  return NothingConverted(model, result->weights.empty() ? "none is quantized"
-                                                         : "--only and --skip leave none");
+  return NothingConverted(
+      model, result->weights.empty() ? "none is quantized" : "--only and --skip leave none");
 }
 
 }  // namespace

@@ -153,8 +153,8 @@ class Conversions {
         const std::string path = place_->PathOf(file.name);
         QUANTD_RETURN_IF_ERROR(MakeFoldersFor(path));
         QUANTD_ASSIGN_OR_RETURN(const auto source, OpenFile::Open(file));
-        QUANTD_ASSIGN_OR_RETURN(const auto copy,
-                                PartialFile::Create(place_->TemporaryOf(file.name), path, file.mode));
+        QUANTD_ASSIGN_OR_RETURN(
+            const auto copy, PartialFile::Create(place_->TemporaryOf(file.name), path, file.mode));
         constexpr uint64_t kPiece = 64 << 20;
         for (uint64_t at = 0; at < file.size; at += kPiece) {
           if (IsInterrupted()) return absl::CancelledError("interrupted");

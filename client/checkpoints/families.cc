@@ -16,8 +16,8 @@
 namespace quantd::checkpoints {
 namespace {
 
-// A family in which the general rules are wrong. Each text lists ends of modules' names, without
-// numbers, separated by spaces.
+// A family in which the general rules are wrong. Each text lists modules, without numbers, separated
+// by spaces: by the ends of their names, heads by their whole names.
 struct Exceptions {
   absl::string_view model_type, linear, other, heads;
 };
@@ -110,16 +110,41 @@ std::string OtherByGgufName(absl::string_view name) {
   if (!absl::EndsWith(name, "weight")) return "its name does not end in weight";
   constexpr absl::string_view kWhole[] = {"position_embd.weight", "token_types.weight"};
   // Small tensors, and tensors that llama.cpp's graphs cannot use quantized.
-  constexpr absl::string_view kParts[] = {
-      "_norm.weight", "ffn_gate_inp.weight", "ffn_gate_tid2eid.weight", "altup", "laurel",
-      "per_layer_model_proj", "ssm_conv1d", "shortconv.conv.weight", "indexer.k_proj.weight",
-      "indexer.q_proj.weight", "time_mix_first.weight", "time_mix_w0.weight", "time_mix_w1.weight",
-      "time_mix_w2.weight", "time_mix_v0.weight", "time_mix_v1.weight", "time_mix_v2.weight",
-      "time_mix_a0.weight", "time_mix_a1.weight", "time_mix_a2.weight", "time_mix_g1.weight",
-      "time_mix_g2.weight", "time_mix_decay_w1.weight", "time_mix_decay_w2.weight",
-      "time_mix_lerp_fused.weight", "attn_rel_b.weight", ".position_embd", "sam.pos_embd",
-      "sam.neck.", "sam.net_", ".rel_pos", ".patch_embd", ".patch_merger", "a.rvq.codebook",
-      "mm.a.code_embd"};
+  constexpr absl::string_view kParts[] = {"_norm.weight",
+                                          "ffn_gate_inp.weight",
+                                          "ffn_gate_tid2eid.weight",
+                                          "altup",
+                                          "laurel",
+                                          "per_layer_model_proj",
+                                          "ssm_conv1d",
+                                          "shortconv.conv.weight",
+                                          "indexer.k_proj.weight",
+                                          "indexer.q_proj.weight",
+                                          "time_mix_first.weight",
+                                          "time_mix_w0.weight",
+                                          "time_mix_w1.weight",
+                                          "time_mix_w2.weight",
+                                          "time_mix_v0.weight",
+                                          "time_mix_v1.weight",
+                                          "time_mix_v2.weight",
+                                          "time_mix_a0.weight",
+                                          "time_mix_a1.weight",
+                                          "time_mix_a2.weight",
+                                          "time_mix_g1.weight",
+                                          "time_mix_g2.weight",
+                                          "time_mix_decay_w1.weight",
+                                          "time_mix_decay_w2.weight",
+                                          "time_mix_lerp_fused.weight",
+                                          "attn_rel_b.weight",
+                                          ".position_embd",
+                                          "sam.pos_embd",
+                                          "sam.neck.",
+                                          "sam.net_",
+                                          ".rel_pos",
+                                          ".patch_embd",
+                                          ".patch_merger",
+                                          "a.rvq.codebook",
+                                          "mm.a.code_embd"};
   for (const absl::string_view whole : kWhole) {
     if (name == whole) return "llama.cpp does not quantize it";
   }

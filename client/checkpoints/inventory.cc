@@ -174,8 +174,8 @@ class WeightFinder {
   absl::StatusOr<std::string> Contents(Place place) const {
     const Tensor& tensor = model_.tensor(place);
     if (tensor.bytes > kMostRead) {
-      return Bad(absl::StrCat(tensor.name, " has ", tensor.bytes, " bytes, ", kMostRead,
-                              " are the most"));
+      return Bad(
+          absl::StrCat(tensor.name, " has ", tensor.bytes, " bytes, ", kMostRead, " are the most"));
     }
     QUANTD_ASSIGN_OR_RETURN(const auto file, OpenFile::Open(model_.shards[place.shard].file));
     std::string bytes(tensor.bytes, '\0');
@@ -328,8 +328,8 @@ class WeightFinder {
     }
     const bool inverse = scale.name != absl::StrCat(codes.name, "_scale");
     const bool float8 = codes.dtype == "F8_E4M3" || codes.dtype == "F8_E5M2";
-    const bool two_in_byte = !float8 && (scale_type == DataType::kFloat8E8M0 ||
-                                         scale_type == DataType::kFloat8E4M3Fn);
+    const bool two_in_byte =
+        !float8 && (scale_type == DataType::kFloat8E8M0 || scale_type == DataType::kFloat8E4M3Fn);
     if (two_in_byte) return Float4(codes.name, place, scale_place);
     if (codes.dtype == "U8") {
       return Bad(absl::StrCat("codes of U8 with the scale ", scale.name, " cannot be decoded"));
@@ -402,9 +402,8 @@ class WeightFinder {
     if (codes.shape.size() != 2 || codes.shape[1] > INT64_MAX / 2) {
       return Bad(absl::StrCat("codes of shape ", ShapeString(codes.shape), " cannot be decoded"));
     }
-    Weight weight = ByLayout(name, {Layout::kNvfp4,
-                                    DataType::kBfloat16,
-                                    {codes.shape[0], 2 * codes.shape[1]}});
+    Weight weight =
+        ByLayout(name, {Layout::kNvfp4, DataType::kBfloat16, {codes.shape[0], 2 * codes.shape[1]}});
     if (!weight.ok()) return weight;
     QUANTD_RETURN_IF_ERROR(Number(*weight->parts[2]).status());
     return weight;
@@ -438,14 +437,16 @@ class WeightFinder {
     int64_t per_word = 0;
     for (const int64_t codes_of : {8, 4}) {
       const bool fits = codes.shape == Shape{shape[0], DivideUp(shape[1], codes_of)};
-      if (fits && per_word == 0 && (quantization_.bits == 0 || quantization_.bits == 32 / codes_of)) {
+      if (fits && per_word == 0 &&
+          (quantization_.bits == 0 || quantization_.bits == 32 / codes_of)) {
         per_word = codes_of;
       }
     }
     if (per_word == 0) {
-      return Bad(absl::StrCat("its words have the shape ", ShapeString(codes.shape), ", codes of ",
-                              quantization_.bits == 0 ? "4 or 8" : std::to_string(quantization_.bits),
-                              " bits for ", ShapeString(shape), " do not"));
+      return Bad(
+          absl::StrCat("its words have the shape ", ShapeString(codes.shape), ", codes of ",
+                       quantization_.bits == 0 ? "4 or 8" : std::to_string(quantization_.bits),
+                       " bits for ", ShapeString(shape), " do not"));
     }
     const auto blocks = GridFor(*matrix, scale, Allowed(*matrix, scale, false, false));
     if (!blocks.ok()) return blocks.status();
@@ -524,7 +525,8 @@ class WeightFinder {
                                            {"bfloat16", DataType::kBfloat16}}) {
       if (is("dtype", dtype)) request->type = data_type;
     }
-    if (request->type == DataType::kUnspecified) return Bad("its quant_state has no dtype of floats");
+    if (request->type == DataType::kUnspecified)
+      return Bad("its quant_state has no dtype of floats");
     const auto shape = state.find("shape");
     bool good = shape != state.end() && shape->is_array() && shape->size() <= kMaxRank;
     for (size_t i = 0; good && i < shape->size(); ++i) {
@@ -598,7 +600,8 @@ class WeightFinder {
     if (quantized && absl::ConsumeSuffix(&module, ".scale")) {
       const Tensor* weight = model_.Find(absl::StrCat(module, ".weight"));
       if (weight != nullptr && weight->shape.size() > 1) {
-        entry = {TensorRole::kUnknown, -1, false, absl::StrCat("beside it are no codes, but ", weight->dtype)};
+        entry = {TensorRole::kUnknown, -1, false,
+                 absl::StrCat("beside it are no codes, but ", weight->dtype)};
         return;
       }
     }
@@ -609,10 +612,11 @@ class WeightFinder {
     const bool wide = dtype == "I64" || dtype == "U64" || dtype == "BOOL" || dtype == "C64";
     const bool integer = dtype == "U8" || dtype == "I8" || dtype == "I16" || dtype == "U16" ||
                          dtype == "I32" || dtype == "U32";
-    const bool index = integer && (tensor.shape.empty() || tensor.bytes == 0 ||
-                                   Matches(tensor.name, *indices));
+    const bool index =
+        integer && (tensor.shape.empty() || tensor.bytes == 0 || Matches(tensor.name, *indices));
     if (wide || index) return;
-    entry = {TensorRole::kUnknown, -1, false, absl::StrCat("codes in ", dtype, " without a known scale")};
+    entry = {TensorRole::kUnknown, -1, false,
+             absl::StrCat("codes in ", dtype, " without a known scale")};
   }
 
   const Model& model_;

@@ -47,9 +47,9 @@ struct Model {
   // Of a folder: .safetensors that are not the model's (the index does not list them): not copied.
   std::vector<std::string> foreign;
   std::optional<InputFile> config_file, index_file;
-  Json config, index;  // of a folder; objects; the index without its weight_map
+  Json config, index;    // of a folder; objects; the index without its weight_map
   Json hf_quant_config;  // of a folder that ModelOpt wrote; else null
-  GgufHeader gguf;     // of a .gguf, without its tensors
+  GgufHeader gguf;       // of a .gguf, without its tensors
   absl::flat_hash_map<absl::string_view, Place> places;
   uint64_t kept = 0;  // approximate memory of the shards' headers
 

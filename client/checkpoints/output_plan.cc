@@ -129,8 +129,8 @@ absl::Status CheckNames(const OutputFile& file) {
 std::vector<HeaderPiece> GgufKeys(const Model& model, const Conversion& conversion,
                                   uint64_t* count) {
   constexpr char kType[] = "general.file_type", kVersion[] = "general.quantization_version";
-  const std::string type = GgufUint32Key(
-      kType, static_cast<uint32_t>(Info(conversion.target.layout).ggml_file));
+  const std::string type =
+      GgufUint32Key(kType, static_cast<uint32_t>(Info(conversion.target.layout).ggml_file));
   const std::string version = GgufUint32Key(kVersion, 2);
   std::vector<HeaderPiece> pieces;
   bool had_type = false, had_version = false;
@@ -138,8 +138,8 @@ std::vector<HeaderPiece> GgufKeys(const Model& model, const Conversion& conversi
   if (model.kind != ModelKind::kGguf) {
     const auto name = model.config.find("model_type");
     const bool named = name != model.config.end() && name->is_string();
-    pieces.push_back({GgufStringKey("general.architecture",
-                                    named ? name->get<std::string>() : "unknown")});
+    pieces.push_back(
+        {GgufStringKey("general.architecture", named ? name->get<std::string>() : "unknown")});
     *count = 1;
   }
   for (const GgufKey& key : model.gguf.keys) {

@@ -368,11 +368,13 @@ absl::Status Runner::DecodeTransposed(const QuantizedWeight& weight, uint64_t of
   const DataType output = conversion_.target.output;
   const auto width = static_cast<uint64_t>(Info(output).bits / 8);
   const int64_t matrices = weight.shape[0], columns = weight.shape[1], rows = weight.shape[2];
-  QUANTD_ASSIGN_OR_RETURN(const auto codes, TensorSource::Open(model_, *weight.parts[0], &counter_));
+  QUANTD_ASSIGN_OR_RETURN(const auto codes,
+                          TensorSource::Open(model_, *weight.parts[0], &counter_));
   QUANTD_ASSIGN_OR_RETURN(const auto scales,
                           TensorSource::Open(model_, *weight.parts[1], &counter_));
   const int64_t group = weight.grid->block_columns;
-  const int64_t some = std::min(std::max(kMostElements / rows / group, int64_t{1}) * group, columns);
+  const int64_t some =
+      std::min(std::max(kMostElements / rows / group, int64_t{1}) * group, columns);
   std::vector<uint8_t> decoded, turned;
   DecodedSink sink(file, offset, output, weight.shape, nullptr, output);
   for (int64_t i = 0; i < matrices; ++i) {
@@ -382,10 +384,10 @@ absl::Status Runner::DecodeTransposed(const QuantizedWeight& weight, uint64_t of
       grid.columns = std::min(some, columns - begin);
       const auto cut = [&](const ByteSource& source, int64_t per_byte) {
         const auto pitch = static_cast<uint64_t>(columns / per_byte);
-        return ColumnsSource(source,
-                             static_cast<uint64_t>(i * rows) * pitch +
-                                 static_cast<uint64_t>(begin / per_byte),
-                             static_cast<uint64_t>(grid.columns / per_byte), pitch);
+        return ColumnsSource(
+            source,
+            static_cast<uint64_t>(i * rows) * pitch + static_cast<uint64_t>(begin / per_byte),
+            static_cast<uint64_t>(grid.columns / per_byte), pitch);
       };
       const auto elements = static_cast<size_t>(rows * grid.columns);
       decoded.resize(elements * width);

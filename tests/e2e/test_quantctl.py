@@ -2,6 +2,7 @@
 codes."""
 
 import json
+import os
 import random
 
 import numpy as np
@@ -114,7 +115,7 @@ def test_here_and_on_a_server_the_bytes_are_the_same(ctl, kind):
         if rnd.random() < 0.3:
             x[tuple(rnd.randrange(n) for n in shape)] = rnd.choice([np.nan, np.inf, -np.inf])
             flags += ["--non_finite=ignore"]
-        if rnd.random() < 0.3:
+        if rnd.random() < 0.3 and not kind.startswith("uint"):
             flags += ["--symmetric"]
         save("x.npy", x)
         here = ctl("quantize", "x.npy", "-o", "here.safetensors", "--json", *flags)["tensors"][0]
@@ -126,6 +127,18 @@ def test_here_and_on_a_server_the_bytes_are_the_same(ctl, kind):
         ctl("dequantize", "here.safetensors", "-o", "one.npy")
         ctl("dequantize", "there.safetensors", "-o", "other.npy", remote=True)
         assert content("one.npy") == content("other.npy"), (shape, flags)
+
+
+def test_symmetric_keeps_negative_values(ctl):
+    """Its default type is int8; an unsigned type is refused if negative values would become 0."""
+    save("x.npy", np.linspace(-3, 3, 24, dtype=np.float32))
+    assert ctl("quantize", "x.npy", "-o", "y.safetensors", "--symmetric", "--json")["tensors"][0]["output_type"] == "int8"
+    for dtype in (np.float32, np.float16):
+        save("x.npy", np.array([-1, -0.0, 0, 2, -3], dtype))
+        err = ctl("quantize", "x.npy", "-o", "z.safetensors", "--symmetric", "--type=uint8", code=2)
+        assert "2 negative values" in err and not os.path.exists("z.safetensors")
+    save("x.npy", np.array([1, -0.0, 2], np.float32))
+    ctl("quantize", "x.npy", "-o", "z.safetensors", "--symmetric", "--type=uint8", "--json")
 
 
 @pytest.mark.parametrize("remote", [False, True])

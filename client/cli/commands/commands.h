@@ -31,6 +31,11 @@ absl::Status RunTop(const Options& options);
 
 // Shared by several commands.
 
+// The inspection of a model (inspect_model.cc): whether a path is a folder or a .gguf, and of its
+// tensors.
+bool IsModel(const std::string& path);
+absl::Status InspectModel(const Options& options);
+
 // The server of --address, or else the one from this environment, or else the default.
 absl::StatusOr<std::string> AddressOf(const Options& options);
 

@@ -115,7 +115,8 @@ Flags& Flags::Finding() {
   Group("Codes and scales");
   SpecFlags& spec = o_->spec;
   Type(
-      "Type of the codes (default uint8); the formats mx... and nvfp4 have blocks of 32 and 16 "
+      "Type of the codes (default uint8, with --symmetric int8); the formats mx... and nvfp4 have "
+      "blocks of 32 and 16 "
       "elements along the last dimension",
       true);
   Switch("--symmetric", &spec.symmetric, "A range centred on zero, without a zero point");

@@ -300,6 +300,7 @@ void GiveMeaning(const std::vector<QuantizedTensor>& found, TensorFile* file) {
 }  // namespace
 
 absl::Status RunInspect(const Options& options) {
+  if (IsModel(options.input)) return InspectModel(options);
   QUANTD_ASSIGN_OR_RETURN(const QuantizationSpec spec, QuantizationSpec::Of(options.spec));
   QUANTD_ASSIGN_OR_RETURN(const Choice choice, ChoiceOf(options));
   QUANTD_ASSIGN_OR_RETURN(TensorFile file, OpenTensorFile(options.input));

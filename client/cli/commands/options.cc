@@ -106,10 +106,11 @@ void AddCommands(CLI::App* app, Options* o, ProgramPage* program) {
   add({"inspect",
        "Show the contents of a tensor file",
        "Types, shapes and statistics, and for quantized tensors type and granularity; with "
-       "--details also histograms. With --type, the error that quantizing to it would cause.",
+       "--details also histograms. With --type, the error that quantizing to it would cause. Of a "
+       "model (a folder or a .gguf): the role of each tensor.",
        "  quantctl inspect small.safetensors --against=model.safetensors --sort=sqnr",
        {}})
-      .Input("A .npy or .safetensors")
+      .Input("A .npy or .safetensors, a model's folder, or a .gguf")
       .Against()
       .Finding()
       .Granularity()

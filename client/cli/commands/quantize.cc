@@ -143,6 +143,9 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
   };
   const DynamicQuantizeOutput parts{bytes(task.y), bytes(task.scale), bytes(task.zero_point),
                                     bytes(task.tensor_scale)};
+  if (const absl::Status signs = spec.CheckSigns(x); !signs.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("'", task.name, "': ", signs.message()));
+  }
   PopulateToRead(x.bytes);
   PopulateToWrite(parts.y);
   TensorReport report;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -129,7 +130,8 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
       if (!flags.axis.has_value()) dynamic.granularity.axis = -1;
     }
   } else {
-    const absl::StatusOr<DataType> type = TypeOfFlag(name, "type", DataType::kUint8);
+    const absl::StatusOr<DataType> type =
+        TypeOfFlag(name, "type", flags.symmetric ? DataType::kInt8 : DataType::kUint8);
     if (!type.ok()) {
       std::vector<std::string> names = DataTypeNames();
       for (const BlockFormat& row : kBlockFormats) names.emplace_back(row.name);
@@ -238,6 +240,32 @@ absl::StatusOr<QuantizedForm> QuantizationSpec::FormOf(const TensorView& x) cons
   if (plan.has_zero_point) form.zero_point = plan.output_type;
   if (plan.has_tensor_scale) form.tensor_scale = DataType::kFloat;
   return form;
+}
+
+absl::Status QuantizationSpec::CheckSigns(const TensorView& x) const {
+  const DataType output = dynamic_.output_type;
+  const bool is_unsigned = Info(output).kind == DataTypeKind::kInteger && Info(output).minimum == 0;
+  if (given_.has_value() || dynamic_.symmetry != Symmetry::kSymmetric || !is_unsigned) {
+    return absl::OkStatus();
+  }
+  const auto count = [&x](auto sign, auto infinity) {
+    using Bits = decltype(sign);
+    size_t negative = 0;
+    Bits value;
+    for (size_t i = 0; i + sizeof(value) <= x.bytes.size(); i += sizeof(value)) {
+      std::memcpy(&value, x.bytes.data() + i, sizeof(value));
+      negative += value > sign && static_cast<Bits>(value - sign) <= infinity;
+    }
+    return negative;
+  };
+  const size_t negative =
+      x.data_type == DataType::kFloat     ? count(uint32_t{1} << 31, uint32_t{0x7F800000})
+      : x.data_type == DataType::kFloat16 ? count(uint16_t{0x8000}, uint16_t{0x7C00})
+                                          : count(uint16_t{0x8000}, uint16_t{0x7F80});
+  if (negative == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      negative, " negative values would be lost: --symmetric ", Name(output),
+      " has no negative codes, so they become 0; use a signed --type, or leave out --symmetric"));
 }
 
 absl::Status QuantizationSpec::Run(Engine& engine, const TensorView& x,

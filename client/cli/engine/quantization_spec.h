@@ -70,6 +70,9 @@ class QuantizationSpec {
   // The form of the result for x; looks only at its type, shape and size. Returns the core's
   // errors.
   absl::StatusOr<QuantizedForm> FormOf(const TensorView& x) const;
+  // INVALID_ARGUMENT, with their number, if negative values of x would become 0: a symmetric range
+  // of an unsigned type. x has floats.
+  absl::Status CheckSigns(const TensorView& x) const;
   // Quantizes x into all parts of its form.
   absl::Status Run(Engine& engine, const TensorView& x, const DynamicQuantizeOutput& output,
                    QuantizationError* error) const;

@@ -66,6 +66,8 @@ def test_dynamic_quantize(client):
     assert answer.tensor_scale is None and answer.error.sqnr_db > 40
     symmetric = client.dynamic_quantize(X, output_type="int4", axis=0, symmetry="symmetric")
     assert symmetric.zero_point is None and symmetric.scale.shape == (2,)
+    with pytest.warns(UserWarning, match="negative"):
+        client.dynamic_quantize(np.float32([-1, 2]), symmetry="symmetric")
     ignored = client.dynamic_quantize(np.float32([1, np.inf]), non_finite="ignore")
     assert ignored.y.tolist() == [255, 255]
 

@@ -18,15 +18,15 @@ enum class GridCodes : uint8_t {
   kFloat8E4M3Fn,
   kFloat8E5M2,
   kInt8,
-  kFloat4E2M1,   // two to a byte, the first in the low half
-  kPackedInt4,   // code + 8, eight to a word of 32 bits, the first in the lowest bits
-  kPackedInt8,   // code + 128, four to such a word
+  kFloat4E2M1,  // two to a byte, the first in the low half
+  kPackedInt4,  // code + 8, eight to a word of 32 bits, the first in the lowest bits
+  kPackedInt8,  // code + 128, four to such a word
 };
 
 struct Grid {
   GridCodes codes = GridCodes::kFloat8E4M3Fn;
-  int64_t rows = 0, columns = 0;                // of the weight
-  int64_t block_rows = 1, block_columns = 1;    // elements with the same scale; fewer at the edges
+  int64_t rows = 0, columns = 0;              // of the weight
+  int64_t block_rows = 1, block_columns = 1;  // elements with the same scale; fewer at the edges
   // FLOAT, FLOAT16, BFLOAT16, FLOAT8E4M3FN or FLOAT8E8M0. One row of scales for every `block_rows`.
   DataType scale_type = DataType::kFloat;
   float factor = 1;  // multiplies each scale, in FLOAT

@@ -148,8 +148,7 @@ class GridRegion {
   }
 
   const uint8_t* Codes(int64_t row, int64_t column, size_t size) {
-    const uint8_t* const from =
-        bytes_[Role::kCodes].row(row) + column / form_.codes * form_.bytes;
+    const uint8_t* const from = bytes_[Role::kCodes].row(row) + column / form_.codes * form_.bytes;
     if (form_.codes != 8 && form_.codes != 2) return from;  // one byte per code
     kernels_.unpack_uint4(from, size, codes_.data());
     return codes_.data();

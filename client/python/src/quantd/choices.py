@@ -2,12 +2,13 @@
 
 import numbers
 import operator
+import warnings
 from typing import Any, Dict, Literal, Optional, Tuple, get_args
 
 import numpy as np
 
 from .errors import wrong_type, wrong_value
-from .types import DataTypeLike, data_type
+from .types import DataType, DataTypeLike, data_type
 
 ZeroPointOrder = Literal["after_rounding", "before_rounding"]
 Symmetry = Literal["asymmetric", "symmetric"]
@@ -37,6 +38,14 @@ def choice(value: Optional[str], choices: Dict[str, int], name: str) -> int:
 def type_number(value: Optional[DataTypeLike], name: str) -> int:
     """The number of a type; 0 for None."""
     return 0 if value is None else int(data_type(value, name))
+
+
+def warn_of_lost_signs(x: Any, output_type: int, symmetry: int) -> None:
+    """Warns if negative values of an array would become 0: a symmetric range of an unsigned type."""
+    unsigned = output_type == 0 or DataType(output_type).name.startswith("UINT")
+    if symmetry == SYMMETRIES["symmetric"] and unsigned and x.size and bool((x < 0).any()):
+        name = DataType(output_type or DataType.UINT8).name
+        warnings.warn(f"x has negative values, which become 0: symmetric {name} has no negative codes", UserWarning, stacklevel=4)
 
 
 def integer(value: Any, name: str) -> int:

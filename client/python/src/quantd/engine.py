@@ -9,7 +9,7 @@ from grpc import StatusCode
 from . import calibration, embeddings, errors, results
 from .choices import (
     NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, NonFinite, Symmetry, ZeroPointOrder, choice, flag, integer, integers, seconds,
-    type_number)
+    type_number, warn_of_lost_signs)
 from .embeddings import BitOrder, BitThreshold, Preset, Recipe, SignedBits
 from .engine_calibrate import calibrate
 from .engine_stream import EngineStream
@@ -215,6 +215,9 @@ class Engine:
         """
         said = spelled_out({"output_type": output_type, "scale_type": scale_type, "axis": axis, "block_size": block_size})
         blocks = _blocks(said["axis"], said["block_size"], block_shape)
+        if symmetry == "symmetric":
+            code_type = type_number(said["output_type"], "output_type")
+            warn_of_lost_signs(self._operand(x, "x", DataType.FLOAT), code_type, SYMMETRIES[symmetry])
         y, scale, zero_point, tensor_scale, error, input_type = self._native.dynamic_quantize(
             x,
             type_number(said["output_type"], "output_type"),

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from . import embeddings, messages, results, wire
-from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, flag, integer, integers, type_number
+from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, flag, integer, integers, type_number, warn_of_lost_signs
 from .errors import wrong_type
 from .foreign import Array
 from .shared import SharedTensor
@@ -165,6 +165,9 @@ def make(
         if value is not None and value is not _UNSAID.get(name):
             fields[name] = _field(name, value)
     operands = {"x": operand(x, "x", DataType.UINT8 if operation == "dequantize" else DataType.FLOAT)}
+    if fields.get("symmetry") == SYMMETRIES["symmetric"]:
+        x = operands["x"]
+        warn_of_lost_signs(x.array() if isinstance(x, SharedTensor) else x, fields.get("output_type", 0), fields["symmetry"])
     if scale is not None:
         operands["scale"] = operand(scale, "scale", DataType.FLOAT)
     if tensor_scale is not None:
