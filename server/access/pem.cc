@@ -16,8 +16,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/fd/may_pass.h"
-#include "server/fd/unique_fd.h"
+#include "server/net/unique_fd.h"
 
 namespace quantd::access {
 namespace {
@@ -32,6 +31,12 @@ absl::Time TimeOf(const ASN1_TIME* time) {
   std::tm parts{};
   if (time == nullptr || ASN1_TIME_to_tm(time, &parts) != 1) return absl::InfiniteFuture();
   return absl::FromTM(parts, absl::UTCTimeZone());
+}
+
+// Whether an errno of open, fstat or read says nothing about the file, which may be readable later.
+bool MayPass(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == ESTALE ||
+         error == ETIMEDOUT || error == EAGAIN;
 }
 
 absl::Status CannotRead(absl::string_view path, absl::string_view flag, int error) {

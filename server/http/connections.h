@@ -25,10 +25,10 @@
 
 #include "absl/status/status.h"
 #include "server/access/session.h"
-#include "server/fd/unique_fd.h"
 #include "server/http/http.h"
 #include "server/http/request_reader.h"
 #include "server/loop/loop.h"
+#include "server/net/unique_fd.h"
 
 namespace quantd::http {
 

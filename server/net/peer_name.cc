@@ -10,7 +10,7 @@
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
-#include "server/fd/unique_fd.h"
+#include "server/net/unique_fd.h"
 
 namespace quantd::net {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "server/fd/unique_fd.h"
 #include "server/net/listen.h"
+#include "server/net/unique_fd.h"
 
 namespace quantd::net {
 namespace {

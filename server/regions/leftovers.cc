@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "server/fd/open_beneath.h"
 #include "server/regions/name.h"
+#include "server/regions/open_beneath.h"
 
 namespace quantd::regions {
 namespace {

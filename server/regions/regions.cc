@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
-#include "server/fd/open_beneath.h"
 #include "server/regions/leftovers.h"
+#include "server/regions/open_beneath.h"
 
 namespace quantd::regions {
 namespace {

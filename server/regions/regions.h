@@ -28,7 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "server/fd/unique_fd.h"
+#include "server/net/unique_fd.h"
 #include "server/regions/mapping.h"
 #include "server/regions/name.h"
 

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SERVER_ROOMS_BELOW_RPC = [
     "server/" + room
-    for room in ("access", "admission", "errors", "fd", "log", "loop", "memory", "metrics", "net", "operations", "regions",
+    for room in ("access", "admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "regions",
                  "trace", "transport", "wire")
 ]
 SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "reports", "rpc", "services")]
@@ -33,16 +33,15 @@ ROOMS = {
     "core/src/embeddings": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool"],
     "core/src/calibrate": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool", "core/src/plan"],
     "core/src/layouts": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool"],
-    "server/fd": [],
     "server/errors": [],
     "server/log": [],
     "server/loop": [],
     "server/memory": [],
-    "server/net": ["server/fd"],
-    "server/regions": ["server/fd"],
+    "server/net": [],
+    "server/regions": ["server/net"],
     "server/process": [],
-    "server/access": ["server/fd"],
-    "server/http": ["server/access", "server/fd", "server/log", "server/loop", "server/net"],
+    "server/access": ["server/net"],
+    "server/http": ["server/access", "server/log", "server/loop", "server/net"],
     "server/options": ["server/log", "server/loop", "server/memory", "server/net", "server/transport"],
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
@@ -113,20 +112,19 @@ core/src/rules             1014      0
 core/src/types              564      0
 core/src/walk               429      0
 core                         49   8559
-server/access              1361   1326
+server/access              1366   1326
 server/admission            819   1828
 server/errors                61      0
-server/fd                   147      0
 server/http                 939    773
 server/log                 1060    545
 server/loop                1612   2153
 server/memory               450    684
 server/metrics              787    278
-server/net                  618    619
+server/net                  665    619
 server/operations           616   1258
 server/options              722    378
 server/process              632    371
-server/regions              896    871
+server/regions              990    871
 server/reports              217    102
 server/rpc                 2395   2443
 server/services             668    279

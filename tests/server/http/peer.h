@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "server/fd/unique_fd.h"
+#include "server/net/unique_fd.h"
 
 namespace quantd::http {
 

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string>
 
-#include "server/fd/unique_fd.h"
+#include "server/net/unique_fd.h"
 
 namespace quantd::net {
 namespace {

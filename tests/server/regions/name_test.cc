@@ -9,7 +9,7 @@
 #include <set>
 
 #include "regions_testing.h"
-#include "server/fd/open_beneath.h"
+#include "server/regions/open_beneath.h"
 
 namespace quantd::regions {
 namespace {

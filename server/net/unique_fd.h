@@ -1,6 +1,6 @@
 // Owns a file descriptor (of a file, folder, socket or epoll) and closes it when it is destroyed.
-#ifndef QUANTD_SERVER_FD_UNIQUE_FD_H_
-#define QUANTD_SERVER_FD_UNIQUE_FD_H_
+#ifndef QUANTD_SERVER_NET_UNIQUE_FD_H_
+#define QUANTD_SERVER_NET_UNIQUE_FD_H_
 
 #include <unistd.h>
 
@@ -39,4 +39,4 @@ class UniqueFd {
 
 }  // namespace quantd
 
-#endif  // QUANTD_SERVER_FD_UNIQUE_FD_H_
+#endif  // QUANTD_SERVER_NET_UNIQUE_FD_H_

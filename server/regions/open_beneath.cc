@@ -1,4 +1,4 @@
-#include "server/fd/open_beneath.h"
+#include "server/regions/open_beneath.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,13 +1,13 @@
 // Opens files in, and lists, a directory that others can write. The directory may contain anything:
 // links, pipes, devices, folders.
-#ifndef QUANTD_SERVER_FD_OPEN_BENEATH_H_
-#define QUANTD_SERVER_FD_OPEN_BENEATH_H_
+#ifndef QUANTD_SERVER_REGIONS_OPEN_BENEATH_H_
+#define QUANTD_SERVER_REGIONS_OPEN_BENEATH_H_
 
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
-#include "server/fd/unique_fd.h"
+#include "server/net/unique_fd.h"
 
 namespace quantd {
 
@@ -24,4 +24,4 @@ int ForEachName(int directory, absl::FunctionRef<bool(absl::string_view name)> v
 
 }  // namespace quantd
 
-#endif  // QUANTD_SERVER_FD_OPEN_BENEATH_H_
+#endif  // QUANTD_SERVER_REGIONS_OPEN_BENEATH_H_
