@@ -20,7 +20,7 @@
 #include "split/pieces.h"
 
 namespace quantd::client {
-namespace {
+namespace split_test {
 
 using testing::HasSubstr;
 
@@ -396,5 +396,5 @@ TEST_F(SplitTest, AMessageThatNothingFitsIntoIsSaid) {
   EXPECT_EQ(server.calls(), 0);
 }
 
-}  // namespace
+}  // namespace split_test
 }  // namespace quantd::client

@@ -3,7 +3,7 @@
 #include "kernels_test_util.h"
 
 namespace quantd {
-namespace {
+namespace kernels_convert_test {
 
 using Convert = void (*)(const uint8_t* x, size_t size, uint8_t* y);
 
@@ -129,5 +129,5 @@ TEST(Pack, UndoesUnpack) {
   }
 }
 
-}  // namespace
+}  // namespace kernels_convert_test
 }  // namespace quantd

@@ -3,7 +3,7 @@
 #include "kernels_test_util.h"
 
 namespace quantd {
-namespace {
+namespace kernels_dequantize_test {
 
 struct Row {
   const char* name;
@@ -192,5 +192,5 @@ TEST(KernelList, HasEveryDequantizeKernelOfTheTables) {
   }
 }
 
-}  // namespace
+}  // namespace kernels_dequantize_test
 }  // namespace quantd

@@ -4,7 +4,7 @@
 #include "rules/embeddings.h"
 
 namespace quantd {
-namespace {
+namespace kernels_embed_test {
 
 struct Row {
   const char* name;
@@ -198,5 +198,5 @@ TEST(Embed, SquaresAndNormalize) {
   }
 }
 
-}  // namespace
+}  // namespace kernels_embed_test
 }  // namespace quantd

@@ -3,7 +3,7 @@
 #include "types/small_float.h"
 
 namespace quantd {
-namespace {
+namespace kernels_quantize_test {
 
 struct Row {
   const char* name;
@@ -243,5 +243,5 @@ TEST(KernelList, HasEveryQuantizeKernelOfTheTables) {
   }
 }
 
-}  // namespace
+}  // namespace kernels_quantize_test
 }  // namespace quantd

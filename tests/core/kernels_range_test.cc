@@ -3,7 +3,7 @@
 #include "kernels_test_util.h"
 
 namespace quantd {
-namespace {
+namespace kernels_range_test {
 
 struct Row {
   const char* name;
@@ -95,5 +95,5 @@ TEST_P(RangeKernels, SeesEveryNonFinite) {
 INSTANTIATE_TEST_SUITE_P(List, RangeKernels, ::testing::ValuesIn(kRows),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace kernels_range_test
 }  // namespace quantd

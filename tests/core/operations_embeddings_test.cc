@@ -17,7 +17,7 @@
 #include "tensors.h"
 
 namespace quantd {
-namespace {
+namespace operations_embeddings_test {
 
 using Recipe = EmbeddingRecipe;
 
@@ -290,5 +290,5 @@ TEST(Embeddings, Stops) {
   }
 }
 
-}  // namespace
+}  // namespace operations_embeddings_test
 }  // namespace quantd

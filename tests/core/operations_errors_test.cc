@@ -11,7 +11,7 @@
 #include "quantd/targets.h"
 
 namespace quantd {
-namespace {
+namespace operations_errors_test {
 
 bool Never() { return false; }
 
@@ -60,5 +60,5 @@ TEST(OperationsErrors, RangesBeginAtZeroNotMinusZero) {
   EXPECT_TRUE(SelectTarget("").ok());
 }
 
-}  // namespace
+}  // namespace operations_errors_test
 }  // namespace quantd

@@ -21,7 +21,7 @@
 #include "quantd/quantize.h"
 
 namespace quantd {
-namespace {
+namespace operations_stop_test {
 
 // FLOAT elements in one piece, and the three operations on them with one scale.
 class Tensor {
@@ -210,5 +210,5 @@ TEST(Operations, RunFromManyThreadsAtOnce) {
   EXPECT_EQ(good.load(), 40);
 }
 
-}  // namespace
+}  // namespace operations_stop_test
 }  // namespace quantd

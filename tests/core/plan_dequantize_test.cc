@@ -8,7 +8,7 @@
 #include "tensors.h"
 
 namespace quantd {
-namespace {
+namespace plan_dequantize_test {
 
 const Tensor kX = Zeros(DataType::kUint8, {2, 2});
 const Tensor kScale = Floats({}, {0.5f});
@@ -141,5 +141,5 @@ TEST(PlanDequantize, ZeroPoints) {
   EXPECT_FALSE(PlanDequantize(parameters)->zero_points.empty()) << "-0 counts";
 }
 
-}  // namespace
+}  // namespace plan_dequantize_test
 }  // namespace quantd

@@ -4,7 +4,7 @@
 #include "tensors.h"
 
 namespace quantd {
-namespace {
+namespace plan_dynamic_quantize_test {
 
 const Tensor kX = Floats({2, 3}, {1, 2, 3, 4, 5, 6});
 
@@ -134,5 +134,5 @@ TEST(PlanDynamicQuantize, Errors) {
   EXPECT_EQ(Error(parameters), "axis: axis is 2, x has 2 dimensions: -2 to 1 are possible");
 }
 
-}  // namespace
+}  // namespace plan_dynamic_quantize_test
 }  // namespace quantd

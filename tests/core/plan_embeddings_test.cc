@@ -6,7 +6,7 @@
 #include "tensors.h"
 
 namespace quantd {
-namespace {
+namespace plan_embeddings_test {
 
 using Recipe = EmbeddingRecipe;
 
@@ -172,5 +172,5 @@ TEST(PlanEmbeddings, WhatIsWrongWithRanges) {
             "ranges: ranges[0, 1] is -3e+38, ranges[1, 1] is 3e+38: their difference overflows");
 }
 
-}  // namespace
+}  // namespace plan_embeddings_test
 }  // namespace quantd

@@ -7,7 +7,7 @@
 #include "tensors.h"
 
 namespace quantd {
-namespace {
+namespace plan_quantize_test {
 
 const Tensor kX = Floats({2, 2}, {1, 2, 3, 4});
 const Tensor kScale = Floats({}, {0.5f});
@@ -339,5 +339,5 @@ TEST(PlanQuantize, WhatIsAskedForIsPassedOn) {
   EXPECT_EQ(plan.zero_point_order, ZeroPointOrder::kBeforeRounding);
 }
 
-}  // namespace
+}  // namespace plan_quantize_test
 }  // namespace quantd

@@ -7,7 +7,7 @@
 #include "rules/elements.h"
 
 namespace quantd::rules {
-namespace {
+namespace rules_elements_test {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -154,5 +154,5 @@ TEST(Dequantize, UndoesQuantizeOfEveryCode) {
   }
 }
 
-}  // namespace
+}  // namespace rules_elements_test
 }  // namespace quantd::rules

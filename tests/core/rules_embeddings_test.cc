@@ -7,7 +7,7 @@
 #include "rules/embeddings.h"
 
 namespace quantd::rules {
-namespace {
+namespace rules_embeddings_test {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -124,5 +124,5 @@ TEST(EmbeddingRules, Inverses) {
   EXPECT_EQ(DequantizeDirection(0, kNan), 0);
 }
 
-}  // namespace
+}  // namespace rules_embeddings_test
 }  // namespace quantd::rules

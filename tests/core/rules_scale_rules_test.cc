@@ -9,7 +9,7 @@
 #include "tensors.h"
 
 namespace quantd::rules {
-namespace {
+namespace rules_scale_rules_test {
 
 // The rule that PlanDynamicQuantize chooses.
 BlockRule Rule(DataType output, DataType scale = DataType::kFloat,
@@ -149,5 +149,5 @@ TEST(ScaleRules, Nvfp4) {
             "x: x has values f");
 }
 
-}  // namespace
+}  // namespace rules_scale_rules_test
 }  // namespace quantd::rules

@@ -10,7 +10,7 @@
 #include "types/small_float.h"
 
 namespace quantd {
-namespace {
+namespace types_small_float_test {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -225,5 +225,5 @@ TEST(SmallFloat, Bfloat16AsTheUsualBitTrick) {
   }
 }
 
-}  // namespace
+}  // namespace types_small_float_test
 }  // namespace quantd

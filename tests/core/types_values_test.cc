@@ -9,7 +9,7 @@
 #include "tensors.h"
 
 namespace quantd {
-namespace {
+namespace types_values_test {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -125,5 +125,5 @@ TEST(ErrorSums, KeepANan) {
   EXPECT_EQ(large.Finish().max_absolute_error, 9);
 }
 
-}  // namespace
+}  // namespace types_values_test
 }  // namespace quantd

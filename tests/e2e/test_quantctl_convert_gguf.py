@@ -151,6 +151,7 @@ def test_a_damaged_header_is_one_line(name):
     assert os.listdir() == ["m.gguf"]
 
 
+@pytest.mark.gate
 def test_any_byte_may_be_wrong():
     """A good file, cut off anywhere in the header or with other bytes: it is converted or refused with one line."""
     save_gguf("m.gguf", KEYS, {"a.weight": ("F32", [2, 32], bytes(256)), "b": ("Q8_0", [1, 64], bytes(68))})

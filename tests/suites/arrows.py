@@ -167,7 +167,7 @@ tests/monitoring              0   1336
 tests/packages                0    161
 tests/suites                  0   2055
 tests                         0    680
-.                           198      0
+.                           270      0
 """
 CODE = re.compile(r"(\.(h|cc|c|inc|py|pyi|sh|go|js|mjs|java|rs|cmake|proto|ya?ml|tpl|toml)|CMakeLists\.txt|Dockerfile)$")
 GENERATED = re.compile(r"^(client/go/quantdv1|deploy/kubernetes/(base|overlays)|proto/grpc)/")

@@ -1,9 +1,11 @@
 # shellcheck shell=bash
 # Both README commands on machines with nothing installed: Debian 12 and 13 as debootstrap makes them (minbase), with a clone of HEAD, and
-# of this machine only the package sources and the network configuration. Needs root, 30 GB of disk, and an hour for each.
+# of this machine only the package sources and the network configuration. Needs root and 30 GB of disk. The closing lines have wall and
+# CPU seconds of each step, with its packages.
 #
 #   QUANTD_FRESH="bookworm"         only this release
-#   QUANTD_FRESH_TESTS="unit e2e"   only these suites inside; "none" for none of them
+#   QUANTD_FRESH_STEPS="quickstart" only these steps, of: quickstart plain install consumers tests
+#   QUANTD_FRESH_TESTS="unit e2e"   what ./tests/run.sh gets in step tests: suites or a tier; empty: the default tier
 #   QUANTD_FRESH_CCACHE=FOLDER      a copy of this machine's compiler cache, to be quicker; then the times are not those of a new user
 
 fresh=$QUANTD_BUILD/fresh
@@ -16,16 +18,17 @@ run() {
   fi
   for release in ${QUANTD_FRESH:-bookworm trixie}; do
     check "$release: debootstrap" make_root "$release" || continue
-    check "$release: quickstart.sh as root" timed "$release" quickstart root ./deploy/quickstart.sh
-    check "$release: cmake, build, install as README says" timed "$release" plain root "$(plain_way)"
-    check "$release: what quickstart built installs" timed "$release" install root 'cmake --install build/release --prefix /tmp/prefix'
-    check "$release: consumers of the installation" timed "$release" consumers root "$(consumers)"
-    [[ ${QUANTD_FRESH_TESTS:-} == none ]] ||
-      check "$release: tests/run.sh as a user with sudo" timed "$release" tests tester "./tests/run.sh ${QUANTD_FRESH_TESTS:-}"
+    wanted quickstart && check "$release: quickstart.sh as root" timed "$release" quickstart root ./deploy/quickstart.sh
+    wanted plain && check "$release: cmake, build, install as README says" timed "$release" plain root "$(plain_way)"
+    wanted install && check "$release: what quickstart built installs" timed "$release" install root 'cmake --install build/release --prefix /tmp/prefix'
+    wanted consumers && check "$release: consumers of the installation" timed "$release" consumers root "$(consumers)"
+    wanted tests && check "$release: tests/run.sh as a user with sudo" timed "$release" tests tester "./tests/run.sh ${QUANTD_FRESH_TESTS:-}"
     report "$release"
     rm -rf "${fresh:?}/$release"
   done
 }
+
+wanted() { [[ " ${QUANTD_FRESH_STEPS:-quickstart plain install consumers tests} " == *" $1 "* ]]; }
 
 # The host's sources, for another release: an ordinary user has some mirror, and which one does not matter here.
 make_root() {
@@ -70,13 +73,14 @@ inside() {
   ' inside "$root" "$2" "$3" "${environment[@]}"
 }
 
-# timed RELEASE STEP USER COMMAND: records how it ended, its last line and how long it took. The user gets the files that a
-# root's step leaves.
+# timed RELEASE STEP USER COMMAND: records how it ended, its last line and how long it took, by the clock and in CPU seconds (user + sys).
+# The user gets the files that a root's step leaves.
 timed() {
-  local release=$1 step=$2 user=$3 began=$SECONDS status=0 log
+  local release=$1 step=$2 user=$3 status=0 log TIMEFORMAT='%R %U %S'
   log=$fresh/$release-$step.log
-  inside "$release" "$user" "$4" >"$log" 2>&1 || status=$?
-  printf '%s\t%s\t%s\t%s\n' "$step" "$status" "$((SECONDS - began)) s" "$(tail -n 1 "$log")" >>"$fresh/$release.tsv"
+  { time inside "$release" "$user" "$4" >"$log" 2>&1; } 2>"$log.time" || status=$?
+  printf '%s\t%s\t%s\t%s\n' "$step" "$status" "$(awk '{ printf "%d s, %d s of CPU", $1, $2 + $3 }' "$log.time")" "$(tail -n 1 "$log")" \
+    >>"$fresh/$release.tsv"
   # Removes the root, but not the records of failures.
   [[ $status -eq 0 ]] || cp -r "$fresh/$release/home/tester/quantd/build/logs" "$fresh/$release-$step-logs"
   inside "$release" root 'chown -R tester: /home/tester/quantd'

@@ -13,7 +13,7 @@
 #include "admission_testing.h"
 
 namespace quantd::admission {
-namespace {
+namespace admission_model_test {
 
 constexpr uint64_t kBudget = 8 * kMiB;
 constexpr uint64_t kLargePart = 7 * kMiB;
@@ -289,5 +289,5 @@ TEST(AdmissionModel, SaysWhatAdmissionSays) {
   EXPECT_GT(granted, 50);
 }
 
-}  // namespace
+}  // namespace admission_model_test
 }  // namespace quantd::admission

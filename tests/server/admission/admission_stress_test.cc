@@ -12,7 +12,7 @@
 #include "server/loop/thread_pool.h"
 
 namespace quantd::admission {
-namespace {
+namespace admission_stress_test {
 
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kSmall = Admission::kSmallBytes;
@@ -116,5 +116,5 @@ TEST(Admission, CompletesEveryRequestOnceAndStaysWithinItsLimitsUnderManyThreads
   Crowd(loop::TestSeed()).Run();
 }
 
-}  // namespace
+}  // namespace admission_stress_test
 }  // namespace quantd::admission

@@ -9,7 +9,7 @@
 #include <functional>
 #include <optional>
 
-#include "../loop/loop_testing.h"
+#include "admission_testing.h"
 #include "server/admission/receiving.h"
 
 namespace quantd::admission {
@@ -33,7 +33,6 @@ class TestUpload final : public Upload {
 
 using Begun = Receiving::Begun;
 
-inline constexpr uint64_t kMiB = 1 << 20;
 inline constexpr uint64_t kWindow = 64 << 10;
 // 2 MiB for first windows, 14 MiB for the rest.
 inline constexpr uint64_t kBudget = 16 * kMiB;

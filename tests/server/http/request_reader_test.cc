@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 namespace quantd::http {
-namespace {
+namespace request_reader_test {
 
 constexpr size_t kLimit = 16 << 10;
 
@@ -193,5 +193,5 @@ TEST(Request, PiecesMakeNoDifference) {
   }
 }
 
-}  // namespace
+}  // namespace request_reader_test
 }  // namespace quantd::http

@@ -19,7 +19,7 @@
 #include "../loop/loop_testing.h"
 
 namespace quantd::memory {
-namespace {
+namespace buffer_test {
 
 constexpr uint64_t kMiB = 1 << 20;
 
@@ -252,5 +252,5 @@ TEST(Pool, CountsWhatManyThreadsTake) {
   EXPECT_LE(pool.kept_bytes(), 16 * kMiB);
 }
 
-}  // namespace
+}  // namespace buffer_test
 }  // namespace quantd::memory

@@ -11,7 +11,7 @@
 #include "wire_testing.h"
 
 namespace quantd::memory {
-namespace {
+namespace shares_test {
 
 constexpr uint64_t kKiB = 1 << 10;
 constexpr uint64_t kMiB = 1 << 20;
@@ -183,5 +183,5 @@ TEST(SharesTest, WhateverIsWantedItHangsTogether) {
   }
 }
 
-}  // namespace
+}  // namespace shares_test
 }  // namespace quantd::memory

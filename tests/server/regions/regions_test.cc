@@ -11,7 +11,7 @@
 #include "regions_testing.h"
 
 namespace quantd::regions {
-namespace {
+namespace regions_test {
 
 using absl::StatusCode;
 using testing::HasSubstr;
@@ -350,5 +350,5 @@ TEST_F(RegionsTest, DirectoriesThatAreNone) {
   }
 }
 
-}  // namespace
+}  // namespace regions_test
 }  // namespace quantd::regions

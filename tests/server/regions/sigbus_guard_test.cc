@@ -12,7 +12,7 @@
 #include "regions_testing.h"
 
 namespace quantd::regions {
-namespace {
+namespace sigbus_guard_test {
 
 constexpr size_t kPage = 4096;
 
@@ -175,5 +175,5 @@ TEST_F(SigbusGuardDeathTest, ElsewhereItEndsTheProcess) {
   close(file);
 }
 
-}  // namespace
+}  // namespace sigbus_guard_test
 }  // namespace quantd::regions

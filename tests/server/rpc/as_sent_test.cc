@@ -15,7 +15,7 @@
 #include "testing.h"
 
 namespace quantd::rpc {
-namespace {
+namespace as_sent_test {
 
 using transport::CallFields;
 using transport::Headers;
@@ -154,5 +154,5 @@ TEST(AsSent, NotWithAReport) {
   EXPECT_EQ(server.Metric(kKernels), 1);
 }
 
-}  // namespace
+}  // namespace as_sent_test
 }  // namespace quantd::rpc

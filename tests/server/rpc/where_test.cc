@@ -225,18 +225,18 @@ TEST(Learned, WhatTookLongTakesACore) {
   const auto client = server.Connect();
   Gate gate;
   int32_t id = 1;
-  int reached = 0;
+  int kernels = 0;
   // Whether the computing thread led a loop meanwhile.
   const auto leads = [&](const std::string& method, const google::protobuf::MessageLite& request) {
     gate.Close();
     client->Say(transport::CallHead(id, Path(method)));
     Send(*client, id, request);
-    EXPECT_TRUE(gate.Reached(++reached));
+    EXPECT_TRUE(gate.Reached(++kernels));
     const bool led = gate.led();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     gate.Open();
     EXPECT_EQ(client->Status(id), 0);
-    if (method == "Calibrate") ++reached;  // the result
+    if (method == "Calibrate") ++kernels;  // the result
     id += 2;
     return led;
   };

@@ -11,7 +11,7 @@
 #include "world.h"
 
 namespace quantd::transport {
-namespace {
+namespace compression_test {
 
 using ::testing::HasSubstr;
 
@@ -238,5 +238,5 @@ TEST(Compression, AnUploadThatWaitsWithAllOfItsBytesIsGivenUp) {
   EXPECT_EQ(world.receiving().given_up(), 1U);
 }
 
-}  // namespace
+}  // namespace compression_test
 }  // namespace quantd::transport

@@ -15,7 +15,7 @@
 #include "server/transport/head.h"
 
 namespace quantd::transport {
-namespace {
+namespace deflater_test {
 
 absl::Span<const uint8_t> View(const std::string& bytes) {
   return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
@@ -153,5 +153,5 @@ TEST(CallHead, SaysHowItWantsResponses) {
             "quantd-compress-answers is '" + cut + "', must be none, gzip or deflate");
 }
 
-}  // namespace
+}  // namespace deflater_test
 }  // namespace quantd::transport

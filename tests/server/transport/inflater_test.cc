@@ -12,7 +12,7 @@
 #include "frames.h"
 
 namespace quantd::transport {
-namespace {
+namespace inflater_test {
 
 class Message final : public Inflating {
  public:
@@ -178,5 +178,5 @@ TEST(Inflater, ManyPeersGetTheirs) {
   EXPECT_EQ(turns.order.size(), 100U);
 }
 
-}  // namespace
+}  // namespace inflater_test
 }  // namespace quantd::transport

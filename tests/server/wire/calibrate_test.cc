@@ -19,7 +19,7 @@
 #include "wire_testing.h"
 
 namespace quantd::wire {
-namespace {
+namespace calibrate_test {
 
 constexpr int kMessages = 60'000;
 
@@ -202,5 +202,5 @@ TEST(Calibrate, AResponseOfManyChannelsFitsWhatWasTold) {
   }
 }
 
-}  // namespace
+}  // namespace calibrate_test
 }  // namespace quantd::wire

@@ -10,7 +10,7 @@
 #include "wire_testing.h"
 
 namespace quantd::wire {
-namespace {
+namespace decode_test {
 
 using ::testing::ElementsAre;
 
@@ -372,5 +372,5 @@ TEST(DecodeTest, GarbageIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace decode_test
 }  // namespace quantd::wire

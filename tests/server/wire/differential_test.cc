@@ -13,7 +13,7 @@
 #include "wire_testing.h"
 
 namespace quantd::wire {
-namespace {
+namespace differential_test {
 
 constexpr int kMessages = 120'000;
 
@@ -123,5 +123,5 @@ TEST(DifferentialTest, StreamItems) {
   });
 }
 
-}  // namespace
+}  // namespace differential_test
 }  // namespace quantd::wire

@@ -7,7 +7,7 @@
 #include "wire_testing.h"
 
 namespace quantd::wire {
-namespace {
+namespace shared_memory_test {
 
 // Without a view of the message: names must be copies.
 absl::StatusOr<Request> Decode(const v1::QuantizeRequest& message) {
@@ -60,5 +60,5 @@ TEST(SharedMemoryTest, SizesThatAreNotTheTensors) {
   ExpectError(Decode(message), "output_encoding", "VALUES");
 }
 
-}  // namespace
+}  // namespace shared_memory_test
 }  // namespace quantd::wire
