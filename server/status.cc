@@ -164,7 +164,8 @@ std::string StatusJson(const Options& options, const metrics::Metrics& metrics,
       {"handshakes_refused", Counted(metrics::kHandshakeRefusals, now.handshakes_refused)},
       {"methods", methods},
       {"bounds_seconds", bounds}};
-  return status.dump();
+  // A path of a socket may be no UTF-8.
+  return status.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
 std::string StatusPage(absl::string_view json) {

@@ -77,7 +77,7 @@ absl::Status ReadWords(const std::vector<Flag>& flags, int argc, const char* con
     std::string name(word.substr(0, equals));
     // --some-name is --some_name.
     if (absl::StartsWith(name, "--")) std::replace(name.begin() + 2, name.end(), '-', '_');
-    if (name == "--check") {
+    if (word == "--check") {
       line.action = Action::kCheck;
       continue;
     }

@@ -1,14 +1,10 @@
 """The status page in a real browser, beside a server under load. Its pictures are build/status/*.png."""
 
-import base64
-import json
 import os
 import re
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -114,32 +110,3 @@ def test_without_script_the_figures_are_in_the_page(server, browser):
     page = server.get("/")[1]
     assert re.search(r"<th scope=row>methods Quantize started<td>[1-9]", page) and "limits max message bytes<td>64 MiB" in page
     browser.picture(PICTURES / "without-script.png")
-
-
-def test_the_token_is_asked_for_and_the_page_can_be_off(tmp_path):
-    (tmp_path / "tokens").write_text("secret-token-of-32-characters-000\n")
-    server = Server(tmp_path, f"--auth_token_file={tmp_path}/tokens")
-
-    def status(path, authorization=None):
-        request = urllib.request.Request(f"http://{server.http}{path}", headers={"Authorization": authorization} if authorization else {})
-        try:
-            with urllib.request.urlopen(request, timeout=5) as answer:
-                return answer.status, answer.headers, answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, error.headers, b""
-
-    def basic(password):
-        return "Basic " + base64.b64encode(f"anybody:{password}".encode()).decode()
-
-    for path in "/", "/status.json":
-        code, headers, _ = status(path)
-        assert code == 401 and any(value.startswith("Basic ") for value in headers.get_all("WWW-Authenticate"))
-        assert status(path, basic("another-token-of-32-characters-00"))[0] == status(path, "Basic !")[0] == 401
-        assert status(path, basic("secret-token-of-32-characters-000"))[0] == status(path, "Bearer secret-token-of-32-characters-000")[0] == 200
-    code, headers, body = status("/", basic("secret-token-of-32-characters-000"))
-    assert len(body) < 40_000 and "default-src 'none'" in headers["Content-Security-Policy"]
-    assert json.loads(status("/status.json", basic("secret-token-of-32-characters-000"))[2])["access"]["tokens"] is True
-    server.stop()
-    server = Server(tmp_path / "..", "--status_page=off")
-    assert status("/")[0] == status("/status.json")[0] == 404 and server.get("/metrics")[0] == 200
-    server.stop()

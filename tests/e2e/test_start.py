@@ -2,8 +2,10 @@
 
 import json
 import os
+import pty
 import re
 import socket
+import subprocess
 import sys
 import urllib.request
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from support import ROOT, pb, pb_grpc, quantize, run
+from support import BINARY, ENVIRONMENT, ROOT, pb, pb_grpc, quantize, run
 
 
 @pytest.mark.parametrize(
@@ -175,3 +177,26 @@ def test_every_address_is_of_both_families(start):
             assert stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
             assert urllib.request.urlopen(f"http://{local}:{http}/readyz", timeout=5).status == 200
         assert "no IPv6" not in server.log()
+
+
+def test_people_at_a_terminal_see_what_they_changed():
+    ours, theirs = pty.openpty()
+    command = [str(BINARY), "--listen=127.0.0.1:0", "--http_listen=", "--threads=1"]
+    process = subprocess.Popen(command, stderr=theirs, env=ENVIRONMENT)
+    os.close(theirs)
+    with os.fdopen(ours, "rb", buffering=0) as terminal:
+        text = b""
+        while b"try: " not in text or not text.endswith(b"\n"):
+            text += terminal.read(4096)
+        process.terminate()
+        assert process.wait(30) == 0
+    events = [line.split("quantd: ", 1)[1] for line in text.decode().splitlines()]
+    assert [event.split(" ")[0] for event in events] == ["listening", "changed", "try:"]
+    assert events[1].endswith('flags="--listen=127.0.0.1:0 --http_listen= --threads=1"')
+
+
+def test_check_judges_without_serving(tmp_path):
+    assert run("--check", "--threads=2")[0] == 0
+    for wrong in "--threads=x", f"--auth_token_file={tmp_path}/none", f"--shared_memory_dir={tmp_path}/none":
+        code, out, error = run("--check", wrong)
+        assert (code, out) == (2, "") and wrong.split("=")[0] in error and len(error.splitlines()) == 1

@@ -1,7 +1,10 @@
 """/status.json: its names are documented, and its figures are those of /metrics."""
 
+import base64
 import json
 import re
+import urllib.error
+import urllib.request
 
 from support import ROOT, quantize, wait_for
 
@@ -38,3 +41,30 @@ def test_a_drain_is_shown(start):
     server = start("--lame_duck_seconds=5")
     server.signal()
     wait_for(lambda: status(server)["state"] == "draining", 4, "the drain")
+
+
+def test_the_token_is_asked_for_and_the_page_can_be_off(start, tmp_path):
+    (tmp_path / "tokens").write_text("secret-token-of-32-characters-000\n")
+    server = start(f"--auth_token_file={tmp_path}/tokens")
+
+    def get(path, authorization=None):
+        request = urllib.request.Request(f"http://{server.http}{path}", headers={"Authorization": authorization} if authorization else {})
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                return answer.status, answer.headers, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers, b""
+
+    def basic(password):
+        return "Basic " + base64.b64encode(f"anybody:{password}".encode()).decode()
+
+    for path in "/", "/status.json":
+        code, headers, _ = get(path)
+        assert code == 401 and any(value.startswith("Basic ") for value in headers.get_all("WWW-Authenticate"))
+        assert get(path, basic("another-token-of-32-characters-00"))[0] == get(path, "Basic !")[0] == 401
+        assert get(path, basic("secret-token-of-32-characters-000"))[0] == get(path, "Bearer secret-token-of-32-characters-000")[0] == 200
+    _, headers, body = get("/", basic("secret-token-of-32-characters-000"))
+    assert len(body) < 40_000 and "default-src 'none'" in headers["Content-Security-Policy"]
+    assert json.loads(get("/status.json", basic("secret-token-of-32-characters-000"))[2])["access"]["tokens"] is True
+    server = start("--status_page=off")
+    assert get("/")[0] == get("/status.json")[0] == 404 and server.get("/metrics")[0] == 200
