@@ -280,7 +280,7 @@ def test_memory_is_bounded_for_many_tensors():
         assert len(json.load(open("r.json"))["tensors"]) == 50_000
     # Reads 300,000 of them again.
     code, text, err = run("inspect", "o.safetensors", "--only=absmax$", limit=f"--data={MEMORY}")
-    assert (code, err) == (0, "") and text.count("up_proj.weight.nested_absmax  float [1]") == 50_000
+    assert (code, err) == (0, "") and text.count("up_proj.weight.nested_absmax ") == 50_000
     convert("o.safetensors", "-o", "b.safetensors", "--to=bf16", "--threads=2", "--quiet", limit=f"--data={MEMORY}")
     code, text, err = run("inspect", "b.safetensors", limit=f"--data={MEMORY}")
     assert (code, err) == (0, "") and text.count("up_proj.weight  bfloat16 [2, 16]") == 50_000

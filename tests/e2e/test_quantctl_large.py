@@ -61,7 +61,7 @@ def test_memory_is_bounded_whatever_the_file(folder):
         assert (code, err) == (0, ""), (flags, err)
     code, out, err = run("inspect", "y.safetensors", "--against=x.npy", "--only=^y$", "--threads=2", **bounded)
     assert (code, err) == (0, "") and "SQNR" in out
-    for flags in (["--axis=-1"], ["--axis=0"], ["--method=percentile"], ["--method=mse", "--type=int8"]):
+    for flags in (["--axis=-1", "--method=min_max"], ["--axis=0", "--method=min_max"], ["--method=percentile"], ["--method=mse", "--type=int8"]):
         code, _, err = run("calibrate", "x.npy", "x.npy", "-o", "r.safetensors", "--force", "--threads=2", *flags, **bounded)
         assert (code, err) == (0, ""), (flags, err)
     back, x = np.load("b.npy", mmap_mode="r"), np.load("x.npy", mmap_mode="r")

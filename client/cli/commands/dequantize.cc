@@ -150,6 +150,7 @@ absl::StatusOr<TensorReport> RunTask(const DequantizeTask& task, Engine& engine,
   if (task.to_float64) Widen(bytes);
   TensorReport report;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  report.server_seconds = engine.TakeServerSeconds();
   report.file_seconds = absl::ToDoubleSeconds(start - opened);
   report.name = task.name;
   report.input_type = request.x.data_type;

@@ -150,6 +150,7 @@ absl::Status RunEmbeddings(const Options& options) {
   if (!status.ok()) return OperationError(status, "quantize", "");
   if (parameters.report_error) report.error = error;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  report.server_seconds = engine->TakeServerSeconds();
   report.name = options.embeddings.preset;
   report.input_type = plan->input_type;
   report.output_type = plan->output_type;

@@ -220,7 +220,7 @@ absl::StatusOr<Findings> InspectValues(const TensorFile& file, const StoredTenso
 }
 
 // "axis 0", "blocks of 32 along axis -1" or "blocks [128, 128]".
-std::string GranularityText(const Granularity& granularity) {
+std::string GranularityText(const Granularity& granularity, const Shape& scale_shape) {
   if (!granularity.block_shape.empty()) {
     return absl::StrCat("blocks ", ShapeString(granularity.block_shape));
   }
@@ -228,7 +228,8 @@ std::string GranularityText(const Granularity& granularity) {
   if (granularity.block_size > 0) {
     return absl::StrCat("blocks of ", granularity.block_size, " along ", axis);
   }
-  return granularity.axis.has_value() ? axis : "one scale, or as the scale's shape says";
+  if (ElementCount(scale_shape, "scale").value_or(0) == 1) return "one scale";
+  return scale_shape.size() == 1 ? axis : absl::StrCat("groups ", ShapeString(scale_shape));
 }
 
 // A quantized tensor, and its difference from `original` (may be null).
@@ -239,8 +240,8 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
   findings.text = absl::StrFormat(
       "%s  %s %s as %s, %s, scale %s %s%s%s\n", Printable(entry.name),
       entry.was_float64 ? "float64" : TypeName(entry.input_type), ShapeString(entry.y.shape),
-      TypeName(entry.y.type), GranularityText(entry.granularity), TypeName(entry.scale.type),
-      ShapeString(entry.scale.shape),
+      TypeName(entry.y.type), GranularityText(entry.granularity, entry.scale.shape),
+      TypeName(entry.scale.type), ShapeString(entry.scale.shape),
       entry.zero_point.has_value() ? ", zero point " + TypeName(entry.zero_point->type) : "",
       entry.tensor_scale.has_value() ? ", tensor scale" : "");
   const Granularity& granularity = entry.granularity;
@@ -248,7 +249,7 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
                   absl::StrCat(entry.was_float64 ? "float64" : TypeName(entry.input_type), " -> ",
                                TypeName(entry.y.type)),
                   ShapeString(entry.y.shape),
-                  GranularityText(granularity),
+                  GranularityText(granularity, entry.scale.shape),
                   absl::StrCat(TypeName(entry.scale.type), " ", ShapeString(entry.scale.shape)),
                   entry.zero_point.has_value() ? TypeName(entry.zero_point->type) : ""};
   findings.json = {

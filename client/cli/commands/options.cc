@@ -177,7 +177,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   ProgramPage program = {
       "quantctl",
       QUANTCTL_VERSION,
-      "quantctl quantizes tensor files (.npy, .safetensors), in its own process or on a quantd "
+      "quantizes tensor files (.npy, .safetensors), in its own process or on a quantd "
       "server, and converts models.",
       "Exit code: 0: success; 1: a tensor cannot be quantized this way, or the server refused or "
       "cannot be reached; 2: wrong usage, or a file that cannot be read or written; 128 + n: ended "

@@ -194,8 +194,9 @@ std::string Roff(absl::string_view text) {
 }  // namespace
 
 std::string HelpText(const ProgramPage& program, int width) {
-  std::string text = absl::StrCat(Wrap(program.summary, 0, 0, width), "\nUsage: ", program.name,
-                                  " COMMAND [FLAGS]\n\nCommands:\n");
+  std::string text =
+      absl::StrCat(Wrap(absl::StrCat(program.name, " ", program.summary), 0, 0, width),
+                   "\nUsage: ", program.name, " COMMAND [FLAGS]\n\nCommands:\n");
   for (const CommandPage& command : program.commands) {
     text += Line(command.name, command.summary, width);
   }

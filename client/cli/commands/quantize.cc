@@ -156,6 +156,7 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
   const QuantizedForm& form = task.form;
   if (options.spec.report_error) report.error = error;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  report.server_seconds = engine.TakeServerSeconds();
   report.file_seconds = absl::ToDoubleSeconds(start - opened);
   report.name = task.name;
   report.input_type = task.x.type();

@@ -42,6 +42,10 @@ std::string RatioText(uint64_t before, uint64_t after) {
                          ratio >= 1 ? "smaller" : "larger");
 }
 
+std::string ServerText(double seconds) {
+  return seconds > 0 ? absl::StrCat(" (", SecondsText(seconds), " on the server)") : "";
+}
+
 }  // namespace
 
 void Extent::Add(double value) {
@@ -122,7 +126,8 @@ std::string ToText(const TensorReport& report) {
   }
   absl::StrAppend(&text, "  bytes       ", report.bytes_before, " -> ", report.bytes_after, "  (",
                   RatioText(report.bytes_before, report.bytes_after), ")\n");
-  absl::StrAppend(&text, "  time        ", SecondsText(report.seconds), "\n");
+  absl::StrAppend(&text, "  time        ", SecondsText(report.seconds),
+                  ServerText(report.server_seconds), "\n");
   return text;
 }
 
@@ -159,7 +164,8 @@ std::string ToText(std::vector<TensorReport> reports, absl::string_view order, b
                {"saturated", true},
                {"not finite", true},
                {"bytes", true},
-               {"time", true}});
+               {"time", true},
+               {"on the server", true}});
   const auto count = [](uint64_t number) { return number == 0 ? "" : absl::StrCat(number); };
   std::string text;
   TensorReport sum;
@@ -173,10 +179,12 @@ std::string ToText(std::vector<TensorReport> reports, absl::string_view order, b
                known ? absl::StrFormat("%.3g", error.max_absolute_error) : "",
                count(error.saturated_elements), count(error.non_finite_elements),
                absl::StrCat(BytesText(report.bytes_before), " -> ", BytesText(report.bytes_after)),
-               SecondsText(report.seconds)});
+               SecondsText(report.seconds),
+               report.server_seconds > 0 ? SecondsText(report.server_seconds) : ""});
     sum.bytes_before += report.bytes_before;
     sum.bytes_after += report.bytes_after;
     sum.seconds += report.seconds;
+    sum.server_seconds += report.server_seconds;
     sum.file_seconds += report.file_seconds;
   }
   if (!details) text = table.ToText();
@@ -184,7 +192,8 @@ std::string ToText(std::vector<TensorReport> reports, absl::string_view order, b
                   reports.size() == 1 ? " tensor: " : " tensors: ", BytesText(sum.bytes_before),
                   " -> ", BytesText(sum.bytes_after), " (",
                   RatioText(sum.bytes_before, sum.bytes_after), "), ", SecondsText(sum.seconds),
-                  ", and for reading and writing ", SecondsText(sum.file_seconds), "\n");
+                  ServerText(sum.server_seconds), ", and for reading and writing ",
+                  SecondsText(sum.file_seconds), "\n");
   return text;
 }
 
@@ -216,6 +225,7 @@ Json ToJson(const TensorReport& report) {
   json["bytes_before"] = report.bytes_before;
   json["bytes_after"] = report.bytes_after;
   json["seconds"] = report.seconds;
+  if (report.server_seconds > 0) json["server_seconds"] = report.server_seconds;
   json["file_seconds"] = report.file_seconds;
   return json;
 }

@@ -37,7 +37,8 @@ struct TensorReport {
   std::optional<QuantizationError> error;
   uint64_t bytes_before = 0, bytes_after = 0;  // elements, scales and zero points
   double seconds = 0;                          // of computing, or of the call to the server
-  double file_seconds = 0;  // of reading the file, and of giving the output its memory
+  double server_seconds = 0;  // of these, those of the server; the rest is the network's
+  double file_seconds = 0;    // of reading the file, and of giving the output its memory
 };
 
 // Several lines.

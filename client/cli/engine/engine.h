@@ -46,6 +46,9 @@ class Engine {
                                   absl::Span<uint8_t> y) = 0;
   virtual absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsParameters& parameters,
                                           absl::Span<uint8_t> y, QuantizationError* error) = 0;
+  // The seconds that a server needed for the calls since the last time that this was asked for; the
+  // rest of their time is that of the network. 0 in this process.
+  virtual double TakeServerSeconds() { return 0; }
   // REQUIRES: the engine outlives the result.
   virtual absl::StatusOr<std::unique_ptr<CalibrationRun>> Calibrate(
       const CalibrationOptions& options, bool return_state) = 0;

@@ -1,9 +1,12 @@
 // Uses quantd::client, one call per tensor.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "engine/engine.h"
 #include "engine/errors.h"
 #include "engine/on_wire.h"
@@ -49,10 +52,19 @@ void SetError(const std::optional<v1::QuantizationError>& from, QuantizationErro
          from->saturated_elements(), from->non_finite_elements()};
 }
 
+// All of "decode=12,queue=834,kernel=410,encode=3".
+int64_t SumOf(absl::string_view timing) {
+  int64_t sum = 0, microseconds = 0;
+  for (const absl::string_view phase : absl::StrSplit(timing, ',')) {
+    if (absl::SimpleAtoi(phase.substr(phase.find('=') + 1), &microseconds)) sum += microseconds;
+  }
+  return sum;
+}
+
 class RemoteEngine : public Engine {
  public:
   RemoteEngine(const std::string& address, const client::ClientOptions& options)
-      : address_(address), client_(address, options) {}
+      : address_(address), client_(address, Timed(options)) {}
 
   absl::Status Quantize(const QuantizeParameters& p, absl::Span<uint8_t> y,
                         QuantizationError* error) override {
@@ -124,8 +136,20 @@ class RemoteEngine : public Engine {
     return MakeRemoteCalibration(client_, address_, options, return_state);
   }
 
+  double TakeServerSeconds() override {
+    return static_cast<double>(server_microseconds_.exchange(0)) / 1e6;
+  }
+
  private:
+  client::ClientOptions Timed(client::ClientOptions options) {
+    options.on_timing = [this](const std::string& timing) {
+      server_microseconds_ += SumOf(timing);
+    };
+    return options;
+  }
+
   const std::string address_;
+  std::atomic<int64_t> server_microseconds_{0};  // pieces of a tensor are computed at a time
   client::Client client_;
 };
 

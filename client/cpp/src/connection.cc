@@ -76,6 +76,14 @@ void Connection::Prepare(grpc::ClientContext& context, std::optional<absl::Time>
   if (token_ != nullptr) context.AddMetadata("authorization", token_->Authorization());
 }
 
+void Connection::TellTiming(const grpc::ClientContext& context) const {
+  const auto& trailers = context.GetServerTrailingMetadata();
+  const auto timing = trailers.find("quantd-timing-us");
+  if (timing != trailers.end()) {
+    options_.on_timing(std::string(timing->second.data(), timing->second.size()));
+  }
+}
+
 absl::Status Connection::Explain(const grpc::Status& status) const {
   absl::Status result = FromGrpc(status);
   if (!tls_ || !absl::IsUnavailable(result) || RetryDelay(result).has_value()) return result;

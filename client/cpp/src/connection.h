@@ -58,10 +58,12 @@ class Connection {
     for (int attempt = 1;; ++attempt) {
       grpc::ClientContext context;
       Prepare(context, deadline);
+      if (options_.on_timing) context.AddMetadata("quantd-timing", "1");
       if (cancellation != nullptr) cancellation->Add(&context);
       Response response;
       absl::Status status = Explain((*stub_.*method)(&context, request, &response));
       if (cancellation != nullptr) cancellation->Remove(&context);
+      if (options_.on_timing) TellTiming(context);
       if (status.ok()) return response;
       const std::optional<absl::Duration> wait = WaitAfter(status, attempt, deadline);
       if (!wait.has_value()) return status;
@@ -83,6 +85,9 @@ class Connection {
   // left until the deadline.
   std::optional<absl::Duration> WaitAfter(const absl::Status& status, int attempt,
                                           std::optional<absl::Time> deadline = std::nullopt) const;
+
+  // Calls on_timing, if the call has an answer to it.
+  void TellTiming(const grpc::ClientContext& context) const;
 
   // The server's limits: asked for once, and again if `refresh`. A server that can't report them
   // has none.

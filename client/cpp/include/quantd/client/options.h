@@ -4,6 +4,7 @@
 #define QUANTD_CLIENT_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,10 @@ struct ClientOptions {
   std::string auth_token_file = {};
   bool allow_insecure_token = false;
   bool split = true;  // send tensors over the server's limit in several calls; false: they fail
+  // If set, all calls but the asynchronous ones ask where the server's time went. Called after each
+  // of them, on any thread, with the answer, such as "decode=12,queue=834,kernel=410,encode=3", in
+  // microseconds.
+  std::function<void(const std::string& timing)> on_timing = {};
 };
 
 // Which elements share a scale; all unset: one for the tensor (or by the scale's shape).
