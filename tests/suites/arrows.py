@@ -158,7 +158,7 @@ tests/checkpoints             0    884
 tests/conformance              0   1700
 tests/conformance/quantd_conformance      0   5661
 tests/deploy                  0   1793
-tests/e2e                     0  12789
+tests/e2e                     0  12930
 tests/fuzz                    0   2403
 tests/image                   0     95
 tests/interop                 0   1675
