@@ -88,6 +88,7 @@ curl --silent --show-error --fail --noproxy '*' "http://$http_address/metrics" |
 
 if $serve; then
   step "Serving on $grpc_address until Ctrl-C"
+  note "http://$http_address/ shows in a browser what it does"
   note "${quantctl#"$QUANTD_ROOT"/} quantize FILE.npy -o OUT.safetensors --type=int8"
   tail --lines=+1 --follow --sleep-interval=0.1 --pid="$server" "$files/quantd.log" &
   # A second signal makes the server end at once. wait returns after each.
