@@ -116,7 +116,7 @@ absl::StatusOr<Status> Ask(const std::string& address, SSL_CTX* tls, const std::
       if (got <= 0 && !again()) break;
     }
   }
-  const unsigned long error = ERR_get_error();
+  const unsigned long error = ERR_get_error();  // NOLINT(google-runtime-int): OpenSSL's
   ERR_clear_error();
   const absl::string_view all = answer;
   const size_t body = all.find("\r\n\r\n");
