@@ -84,6 +84,7 @@ TEST_F(OptionsTest, WrongUsageIsOneLineThatNamesIt) {
               HasSubstr("--colour=red"));
   EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--blok_size=2"}),
               HasSubstr("did you mean --block_size"));
+  EXPECT_THAT(text({"--hepl"}), HasSubstr("did you mean --help; see quantctl --help"));
   EXPECT_THAT(text({"health", "--scale=1"}), HasSubstr("unknown flag"));  // not of this command
   EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--axis=one"}),
               HasSubstr("--axis: one is not a whole number"));
@@ -110,8 +111,8 @@ TEST_F(OptionsTest, SpellingsThatAreTheSame) {
   EXPECT_EQ(line->options.calibrate.method, "min_max");
   EXPECT_EQ(line->options.spec.non_finite, "ignore");
   EXPECT_EQ(line->options.only, "--keep-dashes");
-  EXPECT_FALSE(Parse({"quantize", "x.npy", "-o", "y.npy", "--no-report-error"})
-                   ->options.spec.report_error);
+  EXPECT_FALSE(
+      Parse({"quantize", "x.npy", "-o", "y.npy", "--no-report-error"})->options.spec.report_error);
 }
 
 TEST_F(OptionsTest, HelpIsThereForEveryCommand) {

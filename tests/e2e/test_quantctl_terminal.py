@@ -116,10 +116,9 @@ def test_a_type_has_the_names_that_others_give_it(names, blocks):
     assert (found["block_size"] > 0) == blocks
 
 
-@pytest.mark.parametrize("arguments, suggestion", [
-    (["--hepl"], "--help; see quantctl --help"), (["inspekt"], "inspect"), (["quantize", "x", "-o", "y.npy", "--tpye=int8"], "--type"),
+@pytest.mark.parametrize("arguments, suggestion", [  # commands and flags: tests/client/options_test.cc
     (["quantize", "x.npy", "-o", "y.npy", "--type=itn8"], "int8"), (["quantize", "x.npy", "-o", "y.npy", "--type=mxpf8"], "mxfp8"),
-    (["calibrate", "x", "-o", "r.npy", "--method=percentle"], "percentile"), (["convert", "x", "-o", "y", "--to=fp8"], "compressed-tensors:fp8"),
+    (["convert", "x", "-o", "y", "--to=fp8"], "compressed-tensors:fp8"),
     (["embeddings", "quantize", "x", "-o", "y.npy", "--preset=pgvectr"], "pgvector"), (["completion", "bsh"], "bash"),
 ], ids=lambda value: value[-1] if isinstance(value, list) else "")
 def test_what_is_misspelt_gets_a_suggestion(arguments, suggestion):
@@ -136,7 +135,7 @@ def test_help_is_grouped_and_as_wide_as_the_terminal():
             lines = [line.rstrip("\r") for line in text.split("\n")]
             assert max(len(line) for line in lines if not line.startswith("  quantctl ") and "unctl" not in line) <= columns, command
     text = ctl("quantize", "--help")
-    for words in ("Server:\n", "--address=HOST:PORT", "-o, --output=FILE", "--type=TYPE", "int8, uint16", "[QUANTD_ADDRESS]"):
+    for words in ("Server:\n", "--address=HOST:PORT", "-o, --output=FILE", "--type=TYPE", "mxint8", "[QUANTD_ADDRESS]"):
         assert words in text
     assert "Usage: quantctl embeddings quantize FILE" in ctl("embeddings", "--help")
 

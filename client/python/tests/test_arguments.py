@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import quantd
+from quantd import calibration, choices, embeddings
 
 X, CODES = np.ones((2, 3), np.float32), np.ones((2, 3), np.uint8)
 DOUBLES = X.astype(np.float64)
@@ -220,3 +221,11 @@ def test_a_wrong_type_lists_types_by_their_use():
         assert name in text
     assert len(texts("quantize", DOUBLES, 1.0)) < 160
     assert np.dtype(ml_dtypes.float6_e2m3fn).name in texts("dequantize", DOUBLES, 1.0)
+
+
+def test_choices_in_other_spellings_and_misspelt():
+    assert choices.choice("Min-Max", calibration.METHODS, "method") == choices.choice("min_max", calibration.METHODS, "method")
+    for call, meant in ((lambda: choices.choice("percentle", calibration.METHODS, "method"), "percentile"),
+                        (lambda: embeddings.chosen("pgvectr", {}), "pgvector")):
+        with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
+            call()

@@ -1,13 +1,14 @@
 """Converts arguments to the contract's values: names from a list, integers, yes or no, and seconds."""
 
+import difflib
 import numbers
 import operator
 import warnings
-from typing import Any, Dict, Literal, Optional, Tuple, get_args
+from typing import Any, Collection, Dict, Literal, Optional, Tuple, get_args
 
 import numpy as np
 
-from .errors import wrong_type, wrong_value
+from .errors import ArgumentError, wrong_type, wrong_value
 from .types import DataType, DataTypeLike, data_type
 
 ZeroPointOrder = Literal["after_rounding", "before_rounding"]
@@ -26,13 +27,21 @@ SYMMETRIES = numbered(Symmetry)
 NON_FINITES = numbered(NonFinite)
 
 
+def wrong_choice(name: str, value: Any, choices: Collection[str]) -> ArgumentError:
+    """The error of a value that is none of the choices, with the one that may have been meant."""
+    near = difflib.get_close_matches(str(value).lower(), choices, 1)
+    meant = f", did you mean {near[0]!r}" if near else ""
+    return wrong_value(name, f"{name} is {value!r}{meant}; one of {', '.join(map(repr, choices))}")
+
+
 def choice(value: Optional[str], choices: Dict[str, int], name: str) -> int:
-    """The number of a name, in upper or lower case; 0 for None."""
+    """The number of a name, in upper or lower case, with - or _; 0 for None."""
     if value is None:
         return 0
-    if str(value).lower() not in choices:
-        raise wrong_value(name, f"{name} is {value!r}; one of {', '.join(map(repr, choices))}")
-    return choices[str(value).lower()]
+    plain = str(value).lower().replace("-", "_")
+    if plain not in choices:
+        raise wrong_choice(name, value, choices)
+    return choices[plain]
 
 
 def type_number(value: Optional[DataTypeLike], name: str) -> int:

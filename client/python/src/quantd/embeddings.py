@@ -2,8 +2,8 @@
 
 from typing import Any, Dict, Literal, Mapping, Optional, Sequence, Tuple
 
-from .choices import NON_FINITES, choice, numbered, type_number
-from .errors import wrong_type, wrong_value
+from .choices import NON_FINITES, choice, numbered, type_number, wrong_choice
+from .errors import wrong_type
 from .types import DataType
 
 Recipe = Literal["ranges", "unit", "direction", "bits"]
@@ -42,7 +42,7 @@ def chosen(preset: Any, named: Mapping[str, Any]) -> Dict[str, Any]:
     if preset is None:
         return {name: named.get(name) for name in _NAMED}
     if not isinstance(preset, str) or preset not in PRESETS:
-        raise wrong_value("preset", f"preset is {preset!r}; one of {', '.join(map(repr, PRESETS))}")
+        raise wrong_choice("preset", preset, PRESETS)
     twice = [name for name in _NAMED if named.get(name) is not None]
     if twice:
         raise wrong_type(twice[0], f"preset is {preset!r}, which says {' and '.join(twice)}; give one or the other")
