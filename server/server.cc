@@ -201,9 +201,6 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
           rpc::ServeUnary(calls, backend, stream, method);
         });
         break;
-      case Method::kCalibrate:
-        add([this](transport::ServerCall& stream) { rpc::ServeCalibrate(calls, backend, stream); });
-        break;
       case Method::kStream:
         add([this](transport::ServerCall& stream) { rpc::ServeStream(calls, backend, stream); });
         break;

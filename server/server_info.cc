@@ -15,7 +15,6 @@ std::string ServerInfo(const Options& options) {
   info.set_memory_budget_bytes(options.memory.requests);
   info.add_extensions("stream");
   info.add_extensions("embeddings");
-  info.add_extensions("calibrate");
   if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
   return info.SerializeAsString();
 }

@@ -36,7 +36,7 @@ ENVIRONMENT = {**os.environ, "CCACHE_READONLY": "1"}  # old objects are found ag
 
 # Room: the executables that must notice, and files of tests/e2e, which run in parallel.
 OPERATIONS = ["core_operations_test"]
-CALLS = "stream drain admission timing metrics logs traces shared_memory calibrate calibrate_hostile"
+CALLS = "stream drain admission timing metrics logs traces shared_memory"
 SERVER = "access admission http log mailbox memory metrics net options process regions services trace transport"
 ROOMS = {
     "client/cpp/src": ["client_test", "client_cpp_test"],

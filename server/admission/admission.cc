@@ -67,9 +67,8 @@ bool Admission::Fits(Lane lane, uint64_t bytes) const {
 // Newly admitted small requests would keep it waiting for ever.
 bool Admission::LargestWaits() const {
   const auto* first = static_cast<const Waiting*>(queues_[kLarge].First());
-  return first != nullptr && first->request_.bytes > large_bytes_ &&
-         first->request_.bytes <= limits_.memory_budget_bytes - bytes_[Permit::kHeld] &&
-         requests_[kLarge] == 0 && bytes_[kLarge] == 0;
+  return first != nullptr && first->request_.bytes > large_bytes_ && requests_[kLarge] == 0 &&
+         bytes_[kLarge] == 0;
 }
 
 void Admission::Take(uint64_t bytes, Permit& permit) {
@@ -82,41 +81,13 @@ void Admission::Take(uint64_t bytes, Permit& permit) {
   permit.counted_ = true;
 }
 
-absl::Status Admission::Hold(uint64_t bytes, uint64_t spare, Permit& from, Permit& held) {
-  const std::lock_guard lock(mutex_);
-  const uint64_t most = limits_.memory_budget_bytes / 2;
-  if (bytes > most - held.bytes_) {
-    return absl::ResourceExhaustedError(absl::StrCat("the call would hold ", held.bytes_, " and ",
-                                                     bytes, " bytes of memory, the server allows ",
-                                                     most, " (half of --memory_budget_bytes)"));
-  }
-  const uint64_t moved = std::min({spare, from.bytes_, bytes});
-  if (bytes > most - bytes_[Permit::kHeld] ||
-      bytes - moved > limits_.memory_budget_bytes - all_bytes()) {
-    ++holds_refused_;
-    return absl::UnavailableError(
-        absl::StrCat("the server is busy: calls hold ", bytes_[Permit::kHeld],
-                     " bytes of memory, and all requests together ", all_bytes(),
-                     "; there is no room for ", bytes, " more; try again later"));
-  }
-  held.admission_ = this;
-  held.kind_ = Permit::kHeld;
-  held.bytes_ += bytes;
-  bytes_[Permit::kHeld] += bytes;
-  // Even if it is 0 bytes: the largest request may now wait for held memory, and no longer for
-  // small ones.
-  GiveBack(from, moved, false);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<bool> Admission::Request(const AdmissionRequest& request, Waiting& waiting,
                                         Permit& permit) {
   const std::lock_guard lock(mutex_);
-  if (request.bytes > limits_.memory_budget_bytes - request.held) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the request needs ", request.bytes, " bytes of memory",
-        request.held == 0 ? "" : absl::StrCat(" beside the ", request.held, " that it holds"),
-        ", the server allows ", limits_.memory_budget_bytes, " (--memory_budget_bytes)"));
+  if (request.bytes > limits_.memory_budget_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the request needs ", request.bytes, " bytes of memory, the server allows ",
+                     limits_.memory_budget_bytes, " (--memory_budget_bytes)"));
   }
   const Lane lane = LaneOf(request.bytes);
   if (queues_[lane].empty() && Fits(lane, request.bytes)) {
@@ -197,11 +168,6 @@ bool Admission::has_plenty() const {
   const uint64_t half = limits_.memory_budget_bytes / 2;
   return queues_[kSmall].size() + queues_[kLarge].size() == 0 && all_bytes() <= half &&
          requests_[kSmall] + requests_[kLarge] <= limits_.max_inflight_requests / 2;
-}
-
-uint64_t Admission::holds_refused() const {
-  const std::lock_guard lock(mutex_);
-  return holds_refused_;
 }
 
 loop::Clock::duration Admission::crowded_for() const {

@@ -9,10 +9,6 @@
 //   ...                                    // send the response
 //   permit.Release();                      // or its destructor; admits the next on their loops
 //
-// A call can keep memory while it waits for its client, or in addition to a permit: it calls Hold.
-// Hold never waits, and held memory is at most half of the budget, so that the calls that hold
-// memory can make progress.
-//
 // Small requests have a queue of their own and a part of the memory that large requests can't use,
 // so they do not wait behind large ones. One exception: while a request that needs more than the
 // large ones' part waits for small ones to end, no new small one begins, or it would wait for ever.
@@ -63,8 +59,7 @@ class Permit {
   friend class Admission;
   Admission* admission_ = nullptr;
   uint64_t bytes_ = 0;
-  // Small and large requests, and what calls hold.
-  enum Kind : uint8_t { kSmall, kLarge, kHeld, kEnd };
+  enum Kind : uint8_t { kSmall, kLarge, kEnd };  // requests
   Kind kind_ = kSmall;
   bool counted_ = false;
 };
@@ -74,7 +69,6 @@ struct AdmissionRequest {
   uint64_t peer = 0;           // whose turn is used
   loop::Loop* loop = nullptr;  // the loop on which `granted` completes
   loop::Event* granted = nullptr;
-  uint64_t held = 0;  // bytes that the same call holds in addition
 };
 
 // Thread-safe. Must outlive its permits.
@@ -99,11 +93,6 @@ class Admission {
   // --memory_budget_bytes): the bytes alone exceed the budget. UNAVAILABLE: the queue is full; the
   // client can retry.
   absl::StatusOr<bool> Request(const AdmissionRequest& request, Waiting& waiting, Permit& permit);
-  // Adds `bytes` to `held`, a Permit that is empty or was filled by this function. Takes up to
-  // `spare` bytes from `from` first, the rest from free memory. RESOURCE_EXHAUSTED (names the
-  // flag): more than half of the budget would be held. UNAVAILABLE: not free now; the client can
-  // retry.
-  absl::Status Hold(uint64_t bytes, uint64_t spare, Permit& from, Permit& held);
   // Removes a request from the queue. Returns false and does nothing if it is not in the queue.
   bool Cancel(Waiting& waiting);
 
@@ -117,8 +106,6 @@ class Admission {
   // Whether half of everything is free and no request waits. A request may then keep its permit for
   // longer than necessary.
   bool has_plenty() const;
-  // How many times Hold has returned UNAVAILABLE.
-  uint64_t holds_refused() const;
   // For how long there has been a waiting request without a break; 0 if none waits.
   loop::Clock::duration crowded_for() const;
 
@@ -141,7 +128,6 @@ class Admission {
   std::array<loop::FairQueue, 2> queues_;
   std::array<uint64_t, Permit::kEnd> bytes_{};  // by kind
   std::array<int64_t, 2> requests_{};
-  uint64_t holds_refused_ = 0;
   loop::Clock::time_point crowded_since_;
   loop::PeerShares queue_shares_;  // of the places in both queues
 };

@@ -103,14 +103,6 @@ CostKind KindOf(const wire::Request& request) {
   return KindOf(request.parameters.index(), traits, values);
 }
 
-// Bins make a difference, the output's type does not; an axis that is the last one makes another.
-CostKind KindOf(const TensorView& x, const CalibrationOptions& options, bool values) {
-  const bool bins = options.method != CalibrationMethod::kMinMax;
-  const Traits traits{x.data_type, bins ? DataType::kUint8 : DataType::kFloat, false,
-                      options.axis.has_value(), x.bytes.size()};
-  return KindOf(wire::OperationIndex(wire::Method::kCalibrate), traits, values);
-}
-
 Costs::Costs() {
   for (size_t i = 0; i < kKinds; ++i) {
     const bool values = i % 2 == 1;

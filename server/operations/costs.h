@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "quantd/calibration.h"
 #include "quantd/data_type.h"
 #include "server/wire/request.h"
 
@@ -23,8 +22,6 @@ struct CostKind {
   uint64_t bytes = 0;  // of x and y
 };
 CostKind KindOf(const wire::Request& request);
-// The kind of a calibration's x. `values`: x was sent as values.
-CostKind KindOf(const TensorView& x, const CalibrationOptions& options, bool values);
 
 // Thread-safe; a reading may be slightly out of date.
 class Costs {

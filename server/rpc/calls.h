@@ -17,9 +17,6 @@ Call ServeUnary(Calls& calls, Backend& backend, transport::ServerCall& stream, w
 // Stream.
 Call ServeStream(Calls& calls, Backend& backend, transport::ServerCall& stream);
 
-// Calibrate.
-Call ServeCalibrate(Calls& calls, Backend& backend, transport::ServerCall& stream);
-
 // The status of streams that the server ends because it drains.
 absl::Status Draining();
 

@@ -72,11 +72,11 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
     estimate_ = LateEstimate(backend_, rest_, message_.size);
   }
   if (const uint64_t more = ExpectResponse(); more != 0) {
-    absl::Status asked = reservation_.AskForMemory(bytes + more, 0, admitted);
+    absl::Status asked = reservation_.AskForMemory(bytes + more, admitted);
     if (!absl::IsResourceExhausted(asked)) return asked;
     compression_.GiveUp();
   }
-  return reservation_.AskForMemory(bytes, 0, admitted);
+  return reservation_.AskForMemory(bytes, admitted);
 }
 
 // The most memory for compressing the response.

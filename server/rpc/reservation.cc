@@ -61,10 +61,9 @@ std::chrono::nanoseconds LateEstimate(const Backend& backend, const wire::Rest& 
   return std::max(estimate, backend.policy.short_work + std::chrono::nanoseconds(1));
 }
 
-absl::Status Reservation::AskForMemory(uint64_t bytes, uint64_t held, loop::Event& admitted) {
+absl::Status Reservation::AskForMemory(uint64_t bytes, loop::Event& admitted) {
   admission::AdmissionRequest request;
   request.bytes = bytes;
-  request.held = held;
   request.peer = stream_.peer();
   request.loop = &stream_.loop();
   request.granted = &admitted;

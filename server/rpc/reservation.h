@@ -2,7 +2,7 @@
 // time is over or its call is interrupted.
 //
 //   Reservation reservation(backend, stream);
-//   status = reservation.AskForMemory(bytes, 0, admitted);
+//   status = reservation.AskForMemory(bytes, admitted);
 //   const bool granted = co_await admitted;      // if the status is OK
 //   if (!granted) status = InterruptedStatus(backend, stream);
 //   ...                                          // the same with AskForCore
@@ -43,8 +43,7 @@ class Reservation final : private transport::Cancellable, private loop::Timer {
   // event completes, the second one on this thread or another. It completes with false if the
   // request must give up (InterruptedStatus).
 
-  // `held`: bytes that the call already holds and will keep.
-  absl::Status AskForMemory(uint64_t bytes, uint64_t held, loop::Event& admitted);
+  absl::Status AskForMemory(uint64_t bytes, loop::Event& admitted);
   // Short work needs no core of its own.
   absl::Status AskForCore(std::chrono::nanoseconds estimate, loop::Event& granted);
 

@@ -286,18 +286,6 @@ QuantizeEmbeddingsParameters Read(const v1::QuantizeEmbeddingsRequest& message, 
   return to;
 }
 
-CalibrationOptions Read(const v1::CalibrationOptions& message, Converter& from) {
-  CalibrationOptions to;
-  to.method = from.SameOrFirst<CalibrationMethod::kMse, v1::CalibrationMethod_MAX>(message.method(),
-                                                                                   "method");
-  to.output_type = from.Type(message.output_type(), "output_type");
-  to.symmetry = from.ReadSymmetry(message.symmetry());
-  if (message.has_axis()) to.axis = message.axis();
-  to.percentile = message.percentile();
-  to.non_finite = from.ReadNonFinite(message.non_finite());
-  return to;
-}
-
 template <typename Message>
 absl::StatusOr<Request> ConvertAny(const Message& message, const RawData& raw) {
   Converter converter(raw);
@@ -322,20 +310,6 @@ absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const
 }
 absl::StatusOr<Request> Convert(const v1::QuantizeEmbeddingsRequest& message, const RawData& raw) {
   return ConvertAny(message, raw);
-}
-absl::StatusOr<CalibrateMessage> Convert(const v1::CalibrateRequest& message, const RawData& raw) {
-  Converter converter(raw);
-  CalibrateMessage to;
-  to.has_options = message.has_options();
-  to.options = Read(message.options(), converter);
-  to.return_state = message.options().return_state();
-  to.x = converter.Optional(TensorField::kX, message.has_x(), message.x());
-  if (!converter.status().ok()) return converter.status();
-  Request rest;
-  converter.TakeRest(rest);
-  to.packed = std::move(rest.packed);
-  if (!rest.shared.empty()) to.shared = std::move(rest.shared.front());
-  return to;
 }
 
 }  // namespace quantd::wire

@@ -6,7 +6,6 @@
 #include "absl/status/statusor.h"
 #include "quantd/field_error.h"
 #include "quantd/v1/quantization.pb.h"
-#include "server/wire/calibrate.h"
 #include "server/wire/request.h"
 #include "server/wire/split.h"
 
@@ -17,8 +16,6 @@ absl::StatusOr<Request> Convert(const v1::QuantizeRequest& message, const RawDat
 absl::StatusOr<Request> Convert(const v1::DequantizeRequest& message, const RawData& raw);
 absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const RawData& raw);
 absl::StatusOr<Request> Convert(const v1::QuantizeEmbeddingsRequest& message, const RawData& raw);
-// Without the state.
-absl::StatusOr<CalibrateMessage> Convert(const v1::CalibrateRequest& message, const RawData& raw);
 
 }  // namespace quantd::wire
 

@@ -57,7 +57,6 @@ absl::StatusOr<Request> DecodeRequest(Method method, BytesView message) {
       return Decode<v1::DynamicQuantizeRequest>(method, message);
     case Method::kStream:
       return Decode<v1::StreamRequest>(method, message);
-    case Method::kCalibrate:
     case Method::kGetServerInfo:
       break;
   }

@@ -251,7 +251,6 @@ memory::Piece Response::State::FinishValues(const uint64_t* id) {
       return finish(*item.mutable_dynamic_quantize());
     case Method::kQuantizeEmbeddings:
       return finish(*item.mutable_quantize_embeddings());
-    case Method::kCalibrate:
     case Method::kStream:
     case Method::kGetServerInfo:
       break;

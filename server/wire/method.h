@@ -16,7 +16,6 @@ enum class Method : uint8_t {
   kDequantize,
   kDynamicQuantize,
   kQuantizeEmbeddings,
-  kCalibrate,
   kStream,
   kGetServerInfo,
 };
@@ -34,15 +33,13 @@ struct MethodInfo {
 };
 
 // In the order of Method. The operations come first, so that a Method is an index into tables of
-// operations. The first of these are those with one request and one response, which can also be
-// items of a stream.
+// operations. Each has one request and one response, and can also be an item of a stream.
 inline constexpr auto kMethods = std::to_array<MethodInfo>({
     {Method::kQuantize, kServiceName, "Quantize", "unary", "quantize", 2, 2},
     {Method::kDequantize, kServiceName, "Dequantize", "unary", "dequantize", 3, 3},
     {Method::kDynamicQuantize, kServiceName, "DynamicQuantize", "unary", "dynamic_quantize", 4, 4},
     {Method::kQuantizeEmbeddings, kServiceName, "QuantizeEmbeddings", "unary",
      "quantize_embeddings", 5, 6},
-    {Method::kCalibrate, kServiceName, "Calibrate", "client_stream", "calibrate", 0, 0},
     {Method::kStream, kServiceName, "Stream", "bidi_stream", "", 0, 0},
     {Method::kGetServerInfo, kServiceName, "GetServerInfo", "unary", "", 0, 0},
 });
@@ -51,27 +48,19 @@ constexpr const MethodInfo& Info(Method method) { return kMethods[static_cast<si
 constexpr absl::string_view Name(Method method) { return Info(method).name; }
 constexpr size_t OperationIndex(Method method) { return static_cast<size_t>(method); }
 
-// The number of rows that have `has`; they must come first.
-template <typename Has>
-constexpr size_t CountFirst(Has has) {
-  size_t count = 0;
-  while (count < kMethods.size() && has(kMethods[count])) ++count;
-  for (size_t i = 0; i < kMethods.size(); ++i) {
-    if (has(kMethods[i]) != (i < count)) return 0;
-  }
-  return count;
-}
-inline constexpr size_t kOperations =
-    CountFirst([](const MethodInfo& info) { return !info.operation.empty(); });
-inline constexpr size_t kUnaryOperations =
-    CountFirst([](const MethodInfo& info) { return info.item_field != 0; });
+inline constexpr size_t kOperations = 4;
 
 static_assert(
     [] {
       for (size_t i = 0; i < kMethods.size(); ++i) {
-        if (OperationIndex(kMethods[i].method) != i) return false;
+        const bool is_operation = i < kOperations;
+        if (OperationIndex(kMethods[i].method) != i ||
+            kMethods[i].operation.empty() == is_operation ||
+            (kMethods[i].item_field != 0) != is_operation) {
+          return false;
+        }
       }
-      return 0 < kUnaryOperations && kUnaryOperations <= kOperations;
+      return true;
     }(),
     "a row of kMethods is not where it belongs");
 

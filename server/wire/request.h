@@ -52,7 +52,7 @@ struct Request {
   // The index of the alternative is the number of the Method.
   using Parameters = std::variant<QuantizeParameters, DequantizeParameters,
                                   DynamicQuantizeParameters, QuantizeEmbeddingsParameters>;
-  static_assert(std::variant_size_v<Parameters> == kUnaryOperations);
+  static_assert(std::variant_size_v<Parameters> == kOperations);
   Parameters parameters;
   Encoding output_encoding = Encoding::kRaw;
   // Bytes of tensors that were sent as values, one vector for each tensor.

@@ -47,7 +47,7 @@ constexpr ResponseFields FieldsOf() {
 inline constexpr auto kResponseFields = std::to_array(
     {FieldsOf<v1::QuantizeResponse>(), FieldsOf<v1::DequantizeResponse>(),
      FieldsOf<v1::DynamicQuantizeResponse>(), FieldsOf<v1::QuantizeEmbeddingsResponse>()});
-static_assert(kResponseFields.size() == kUnaryOperations);
+static_assert(kResponseFields.size() == kOperations);
 inline const ResponseFields& FieldsOf(Method method) {
   return kResponseFields[OperationIndex(method)];
 }

@@ -166,7 +166,8 @@ void Measure(const Outline& outline, BytesView message, int depth, FieldsLeft& l
 
 Split SplitRequest(Method method, BytesView message) {
   Split split;
-  split.ok = Copy(OutlineOf(method), message, 0, split, split.state, split.skeleton);
+  BytesView none;  // no request has bytes outside of its tensors
+  split.ok = Copy(OutlineOf(method), message, 0, split, none, split.skeleton);
   return split;
 }
 

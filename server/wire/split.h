@@ -38,7 +38,6 @@ struct Split {
   // its tensors, and in the tensors.
   std::string skeleton;
   std::array<RawData, kOperations> raw;  // of the operations' requests, by method
-  BytesView state;                       // of CalibrateRequest
 
   const RawData& of(Method method) const { return raw[OperationIndex(method)]; }
 };

@@ -128,15 +128,14 @@ void RunTable(Report& report) {
         {config.Name(), {Calling("quantd", quantd, config), CallingEcho(echo, quantd, config)}},
         thorough ? Rounds(14, 20) : Rounds(4, config.unix_socket ? 5 : 7));
   }
-  for (const char* operation : {"QuantizeEmbeddings", "Calibrate"}) {
-    const Config config{operation, false, 1 << 20, 4}, quantize{"Quantize", false, 1 << 20, 4};
-    if (!report.Wanted(config.Name())) continue;
-    const auto client = Connect(quantd, config);  // one connection
-    report.Measure({config.Name(),
-                    {Calling("quantd", quantd, config, client),
-                     Calling("Quantize", quantd, quantize, client)}},
-                   Rounds(14, 20));
-  }
+  const Config config{"QuantizeEmbeddings", false, 1 << 20, 4};
+  const Config quantize{"Quantize", false, 1 << 20, 4};
+  if (!report.Wanted(config.Name())) return;
+  const auto client = Connect(quantd, config);  // one connection
+  report.Measure(
+      {config.Name(),
+       {Calling("quantd", quantd, config, client), Calling("Quantize", quantd, quantize, client)}},
+      Rounds(14, 20));
 }
 
 void RunStream(Report& report) {

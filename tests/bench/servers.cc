@@ -106,12 +106,6 @@ std::string Request(const Config& config) {
     return Fill<v1::DequantizeRequest>(config).SerializeAsString();
   }
   if (config.operation == "QuantizeEmbeddings") return Embeddings(config.bytes);
-  if (config.operation == "Calibrate") {
-    v1::CalibrateRequest request;
-    const size_t count = config.bytes / sizeof(float);
-    *request.mutable_x() = FloatTensor({static_cast<int64_t>(count)}, count);
-    return request.SerializeAsString();
-  }
   auto request = Fill<v1::DynamicQuantizeRequest>(config);
   if (config.operation == "DynamicQuantize") return request.SerializeAsString();
   v1::StreamRequest item;

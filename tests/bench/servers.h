@@ -15,7 +15,7 @@ namespace quantd::bench {
 
 struct Config {
   // A method; a "Stream" has DynamicQuantize items. FLOAT and UINT8 with one scale;
-  // QuantizeEmbeddings has RANGES and embeddings of 1,024 values, Calibrate has one message.
+  // QuantizeEmbeddings has RANGES and embeddings of 1,024 values.
   std::string operation;
   bool unix_socket = false;
   size_t bytes = 0;              // of x

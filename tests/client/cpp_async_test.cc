@@ -38,7 +38,7 @@ TEST_F(ConnectionTest, AStartedCallCanBeCancelled) {
     service_->hang_from = from;
     std::promise<absl::Status> done;
     const AsyncCall call = client.DynamicQuantizeAsync(
-        from == 0 ? Small() : Large(), {},
+        from == 0 ? Small() : Large(), from == 0 ? DynamicQuantizeOptions() : ByRow(),
         [&](const absl::StatusOr<Quantized>& result) { done.set_value(result.status()); });
     while (service_->calls <= from) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     call.Cancel();
@@ -56,7 +56,7 @@ TEST_F(ConnectionTest, CancelEndsThePauseBetweenTwoAttempts) {
     service_->calls = 0;
     std::promise<absl::Status> done;
     const AsyncCall call = client.DynamicQuantizeAsync(
-        large ? Large() : Small(), {},
+        large ? Large() : Small(), large ? ByRow() : DynamicQuantizeOptions(),
         [&](const absl::StatusOr<Quantized>& result) { done.set_value(result.status()); });
     while (service_->calls == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // now it waits
@@ -111,13 +111,15 @@ TEST_F(ConnectionTest, ACallbackMayStartTheNextCall) {
 }
 
 TEST_F(ConnectionTest, AServerThatGoesAwayBetweenPiecesIsAnError) {
-  Client client(Serve(1 << 20));
+  ClientOptions options;
+  options.timeout = absl::Seconds(3);  // until then the next server may come
+  Client client(Serve(1 << 20), options);
   service_->hang_from = 3;
   std::thread end([&] {
     while (service_->calls <= 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     server_->Shutdown(std::chrono::system_clock::now());
   });
-  const absl::Status status = client.DynamicQuantize(Large()).status();
+  const absl::Status status = client.DynamicQuantize(Large(), ByRow()).status();
   end.join();
   EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsCancelled(status)) << status;
 }

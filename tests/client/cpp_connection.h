@@ -151,6 +151,12 @@ class ConnectionTest : public testing::Test {
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1009) - 300;
     return Tensor::Of<float>(values, {1000, 1000});
   }
+  // The rows of Large have scales of their own, so that it can be sent in pieces.
+  static DynamicQuantizeOptions ByRow() {
+    DynamicQuantizeOptions options;
+    options.granularity.axis = 0;
+    return options;
+  }
 
   std::filesystem::path folder_;
   std::unique_ptr<Service> service_;

@@ -144,15 +144,4 @@ absl::StatusOr<v1::DynamicQuantizeResponse> FakeServer::DynamicQuantize(
   return response;
 }
 
-split::Sender SenderTo(FakeServer& server, uint64_t message_bytes) {
-  split::Sender sender;
-  sender.limits.message_bytes = message_bytes;
-  sender.quantize = [&](const v1::QuantizeRequest& r) { return server.Quantize(r); };
-  sender.dequantize = [&](const v1::DequantizeRequest& r) { return server.Dequantize(r); };
-  sender.dynamic_quantize = [&](const v1::DynamicQuantizeRequest& r) {
-    return server.DynamicQuantize(r);
-  };
-  return sender;
-}
-
 }  // namespace quantd::client

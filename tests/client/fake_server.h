@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "quantd/v1/quantization.pb.h"
-#include "split/split.h"
 
 namespace quantd::client {
 
@@ -31,9 +30,6 @@ class FakeServer {
   std::atomic<size_t> message_bytes_;
   std::atomic<int> calls_{0};
 };
-
-// A sender of pieces to it, in messages of up to `message_bytes`.
-split::Sender SenderTo(FakeServer& server, uint64_t message_bytes);
 
 }  // namespace quantd::client
 

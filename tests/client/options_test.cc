@@ -62,7 +62,6 @@ TEST_F(OptionsTest, FlagsWinOverTheEnvironment) {
   EXPECT_EQ(address({"info"}), "b:1");
   EXPECT_EQ(address({"quantize", "x.npy", "-o", "y.npy"}), "b:1");
   EXPECT_EQ(address({"dequantize", "x.npy", "-o", "y.npy"}), "b:1");
-  EXPECT_EQ(address({"calibrate", "x.npy", "-o", "y.safetensors"}), "b:1");
   EXPECT_EQ(address({"inspect", "x.npy"}), "b:1");
   EXPECT_EQ(Parse({"quantize", "x.npy", "-o", "y.npy", "--simd=avx2"})->options.simd, "avx2");
   unsetenv("QUANTD_SIMD");

@@ -120,24 +120,10 @@ def one_stream(count, addresses, _):
             time.sleep(PAUSE)
 
 
-def one_async_stream(count, addresses, _):
-    async def run():
-        async with quantd.AsyncClient(addresses) as client:
-            async with client.stream(max_in_flight=ITEMS_OF_A_STREAM) as stream:
-                while not ENDED.is_set():
-                    tasks = [stream.quantize(X, 1e5) for _ in range(ITEMS_OF_A_STREAM)]
-                    for result in await asyncio.gather(*tasks, return_exceptions=True):
-                        count.note(result if isinstance(result, Exception) else None)
-                    await asyncio.sleep(PAUSE)
-
-    asyncio.run(run())
-
-
 KINDS = {
     "quantd.Client": default_client,
     "quantd.AsyncClient": async_client,
     "quantd.Client, a Stream": one_stream,
-    "quantd.AsyncClient, a Stream": one_async_stream,
     "plain gRPC": plain_client,
     "plain gRPC, 8 MB a call": long_calls,
     "plain gRPC, a connection a call": a_connection_a_call,

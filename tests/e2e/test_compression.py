@@ -128,21 +128,6 @@ def test_a_stream(server):
     assert answers[3][1].error.code == 3
 
 
-def test_a_calibration(server):
-    """Its state is long."""
-    options = pb.CalibrationOptions(method=pb.CALIBRATION_METHOD_PERCENTILE, return_state=True)
-    request = pb.CalibrateRequest(options=options, x=tensor(LARGE))
-    plain = server.stub.Calibrate(iter([request]), timeout=20)
-    headers, [(compressed, data)] = ask(server.address, request, method="Calibrate", wanted="gzip")
-    assert headers["grpc-encoding"] == "gzip" and compressed == 1 and len(data) < 0.6 * plain.ByteSize()
-    assert pb.CalibrateResponse.FromString(inflate("gzip", data)) == plain
-    # Without a state the answer is small.
-    options.return_state = False
-    request.options.CopyFrom(options)
-    _, [(compressed, _)] = ask(server.address, request, method="Calibrate", wanted="gzip")
-    assert compressed == 0
-
-
 def test_floats_and_values(server):
     """Answers of numbers: the result of Dequantize, and tensors as values."""
     codes = np.tile(np.arange(-128, 128), 500).astype(np.int8)

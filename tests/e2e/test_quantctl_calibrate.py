@@ -1,4 +1,4 @@
-"""quantctl calibrate: every kind of file, in process and on a server of small messages with the same bytes; ranges that embeddings use."""
+"""quantctl calibrate: every kind of file, states, and ranges that embeddings use."""
 
 import json
 import os
@@ -11,16 +11,8 @@ from safetensors.numpy import save_file
 
 from calibration import calibrated
 from quantctl import raw_tensors
-from support import Server
 
 RNG = np.random.default_rng(21)
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("small"), "--max_message_bytes=262144")
-    yield server
-    assert server.stop() == 0
 
 
 def read(path):
@@ -34,7 +26,7 @@ def read(path):
     ("min_max", "uint8", None, -1), ("min_max", "int8", "symmetric", None), ("percentile", "int8", "symmetric", 0),
     ("percentile", "uint8", "asymmetric", 1), ("min_max", "float8e4m3fn", None, 1),
 ])
-def test_here_and_in_pieces_on_a_server(ctl, small, method, kind, symmetry, axis):
+def test_results(ctl, method, kind, symmetry, axis):
     x = (RNG.standard_normal((300, 700)) * 3).astype(np.float32)
     for number, part in enumerate(np.array_split(x, 3, axis=1 if axis == 0 else 0)):
         np.save(f"x{number}.npy", np.asfortranarray(part) if number == 1 else part)
@@ -42,36 +34,29 @@ def test_here_and_in_pieces_on_a_server(ctl, small, method, kind, symmetry, axis
     arguments += [f"--symmetry={symmetry}"] if symmetry else []
     arguments += [f"--axis={axis}"] if axis is not None else []
     arguments += ["--percentile=99"] if method == "percentile" else []
-    # With that many channels, the state with bins is larger than the small server's answers may be.
-    states = [[f"--state_out={name}.state"] if method == "min_max" else [] for name in ("here", "there")]
-    here = json.loads(ctl(*arguments, "-o", "here.safetensors", "--threads=1", *states[0]))
-    there = json.loads(ctl(*arguments, "-o", "there.safetensors", *states[1], address=small.address))
-    assert open("here.safetensors", "rb").read() == open("there.safetensors", "rb").read()
-    assert method != "min_max" or open("here.state", "rb").read() == open("there.state", "rb").read()
+    document = json.loads(ctl(*arguments, "-o", "found.safetensors", "--threads=1"))
     ranges, scale, zero_point = calibrated(x, method, kind, None if symmetry is None else symmetry == "symmetric", axis, 99)
-    found, said = read("here.safetensors")
+    found, said = read("found.safetensors")
     assert found["range"].tobytes() == ranges.tobytes() and found["range"].shape == ranges.shape
     assert found["scale"].tobytes() == scale.tobytes() and found["scale"].shape == scale.shape
     assert ("zero_point" in found) == (zero_point is not None)
     if zero_point is not None:
         assert (found["zero_point"] == zero_point).all() and found["zero_point"].dtype == kind
     assert said["method"] == method and said["type"] == kind and said["elements"] == x.size and said.get("axis") == axis
-    for document in (here, there):
-        assert document["elements"] == x.size and document["channels"] == scale.size and document["inputs"] == ["x0.npy", "x1.npy", "x2.npy"]
+    assert document["elements"] == x.size and document["channels"] == scale.size and document["inputs"] == ["x0.npy", "x1.npy", "x2.npy"]
 
 
-def test_files_of_every_kind_are_the_same(ctl, small):
+def test_files_of_every_kind_are_the_same(ctl):
     x = RNG.standard_normal((90, 33)).astype(np.float32)
     np.save("x.npy", x)
     np.save("double.npy", x.astype(np.float64))
     save_file({"a": x[:50], "b": x[50:], "other": x * 9}, "x.safetensors")
     wanted = None
     for case in (["x.npy"], ["double.npy"], ["x.safetensors", "--only=^[ab]$"]):
-        for address in (None, small.address):
-            ctl("calibrate", *case, "-o", "r.safetensors", "--axis=-1", "--method=mse", "--type=int8", "--force", "--quiet", address=address)
-            bytes_now = open("r.safetensors", "rb").read()
-            wanted = wanted or bytes_now
-            assert bytes_now == wanted, case
+        ctl("calibrate", *case, "-o", "r.safetensors", "--axis=-1", "--method=mse", "--type=int8", "--force", "--quiet")
+        bytes_now = open("r.safetensors", "rb").read()
+        wanted = wanted or bytes_now
+        assert bytes_now == wanted, case
 
 
 def test_types_of_x(ctl):
@@ -91,7 +76,7 @@ def test_packed_zero_points(ctl):
     assert [(packed[i // 2] >> 4 * (i % 2)) & 15 for i in range(5)] == zero_point.tolist()
 
 
-def test_states_are_what_was_seen(ctl, small):
+def test_states_are_what_was_seen(ctl):
     x = RNG.standard_normal((600, 8)).astype(np.float32)
     x[3, 3] = np.nan
     np.save("whole.npy", x)
@@ -100,24 +85,23 @@ def test_states_are_what_was_seen(ctl, small):
     flags = ["--axis=-1", "--method=percentile", "--non-finite=ignore", "--force"]
     ctl("calibrate", "whole.npy", "-o", "whole.safetensors", "--state-out=whole.state", *flags)
     ctl("calibrate", "b.npy", "-o", "b.safetensors", "--state-out=b.state", *flags)
-    for address in (None, small.address):
-        ctl("calibrate", "a.npy", "--state=b.state", "-o", "both.safetensors", "--state-out=both.state", *flags, address=address)
-        assert open("both.safetensors", "rb").read() == open("whole.safetensors", "rb").read()
-        assert open("both.state", "rb").read() == open("whole.state", "rb").read()
-        ctl("calibrate", "--state=whole.state", "-o", "again.safetensors", *flags, address=address)
-        assert open("again.safetensors", "rb").read() == open("whole.safetensors", "rb").read()
+    ctl("calibrate", "a.npy", "--state=b.state", "-o", "both.safetensors", "--state-out=both.state", *flags)
+    assert open("both.safetensors", "rb").read() == open("whole.safetensors", "rb").read()
+    assert open("both.state", "rb").read() == open("whole.state", "rb").read()
+    ctl("calibrate", "--state=whole.state", "-o", "again.safetensors", *flags)
+    assert open("again.safetensors", "rb").read() == open("whole.safetensors", "rb").read()
     assert read("whole.safetensors")[1]["non_finite_elements"] == 1
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
-def test_embeddings_with_ranges_of_their_own(ctl, small, kind):
+def test_embeddings_with_ranges_of_their_own(ctl, server, kind):
     x = RNG.standard_normal((400, 96)).astype(np.float32)
     np.save("x.npy", x)
     preset = f"--preset=sentence-transformers-{kind}"
     step = (x.max(axis=0) - x.min(axis=0)) / np.float32(255)
     wanted = np.clip(np.floor((x - x.min(axis=0)) / step), 0, 255)
     wanted = wanted.astype(np.uint8) if kind == "uint8" else (wanted - 128).astype(np.int8)
-    for address in (None, small.address):
+    for address in (None, server.address):
         out = ctl("embeddings", "quantize", "x.npy", "-o", "y.npy", preset, "--calibrate", "--force", address=address)
         assert "wrote y.ranges.safetensors" in out
         assert (np.load("y.npy") == wanted).all() and np.load("y.npy").dtype == wanted.dtype

@@ -68,19 +68,6 @@ def test_memory_is_bounded_whatever_the_file(folder):
     assert np.abs(back[::512, ::64] - x[::512, ::64]).max() < 0.2
 
 
-def test_memory_of_messages_is_bounded(folder, start):
-    """A file on a server, message by message."""
-
-    def calibrate(most, *arguments):
-        code, out, err = run("calibrate", *arguments, "-o", "r.safetensors", "--force", limit=f"--data={most}")
-        assert (code, err) == (0, ""), (arguments, out, err)
-
-    sparse("x.npy", (1 << 13, 10 << 10))  # 320 MiB
-    address = start().address
-    for flags in (["--axis=-1"], ["--axis=0"], []):
-        calibrate(MEMORY, "x.npy", f"--address={address}", *flags)
-
-
 def test_memory_is_bounded_for_other_orders_and_types(folder):
     bounded = {"limit": f"--data={MEMORY}"}
     sparse("d.npy", (1 << 12, 1 << 13), np.float64)  # 256 MiB

@@ -31,7 +31,7 @@ def files_of(answer):
 def test_every_method_of_the_service_can_be_resolved(ask):
     files = files_of(ask(file_containing_symbol=SERVICE))
     methods = {method.name for file in files for service in file.service for method in service.method}
-    assert methods == {"Quantize", "Dequantize", "DynamicQuantize", "QuantizeEmbeddings", "Calibrate", "Stream", "GetServerInfo"}
+    assert methods == {"Quantize", "Dequantize", "DynamicQuantize", "QuantizeEmbeddings", "Stream", "GetServerInfo"}
 
 
 def test_the_descriptor_of_health_can_be_resolved(ask):

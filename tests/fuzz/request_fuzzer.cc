@@ -31,7 +31,7 @@ namespace fuzz {
 uint64_t useful_inputs = 0;
 
 // The methods, and a stream's item.
-constexpr int kItem = wire::kUnaryOperations;
+constexpr int kItem = wire::kOperations;
 constexpr int kKinds = kItem + 1;
 
 std::string RandomInput(Random& random) {
@@ -43,11 +43,11 @@ std::string RandomInput(Random& random) {
         v1::DynamicQuantizeRequest::descriptor(), v1::QuantizeEmbeddingsRequest::descriptor(),
         v1::StreamRequest::descriptor()};
     message = wire::RandomMessage(*types[kind], random);
-  } else if (kind < wire::kUnaryOperations) {
+  } else if (kind < wire::kOperations) {
     message = wire::RandomRequest(wire::kMethods[kind].method, random);
   } else {
     do {  // of two operations in one item the last one counts
-      const wire::Method method = wire::kMethods[Below(random, wire::kUnaryOperations)].method;
+      const wire::Method method = wire::kMethods[Below(random, wire::kOperations)].method;
       const std::string request = wire::RandomRequest(method, random);
       message += wire::MakeItem(random(), method, request).SerializeAsString();
     } while (OneIn(random, 4));

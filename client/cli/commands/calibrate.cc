@@ -12,6 +12,7 @@
 #include "commands/input.h"
 #include "commands/progress.h"
 #include "commands/ranges.h"
+#include "engine/calibration_run.h"
 #include "engine/errors.h"
 #include "status_macros.h"
 
@@ -55,7 +56,7 @@ class Reader {
  private:
   absl::Status Add(const Input& input, const std::string& name) {
     const absl::Status added = run_.Add(input.view);
-    return added.ok() || IsOperationError(added) ? added : OperationError(added, "calibrate", name);
+    return added.ok() ? added : OperationError(added, "calibrate", name);
   }
 
   // Adds the tensors that --only and --skip select; without these flags there must be exactly one.
@@ -90,8 +91,19 @@ absl::Status AddStates(const Options& options, CalibrationRun& run) {
     const absl::Span<const uint8_t> bytes = file->bytes();
     const absl::Status added =
         run.AddState({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    if (added.ok()) continue;
-    return IsOperationError(added) ? added : OperationError(added, "calibrate", path);
+    if (!added.ok()) return OperationError(added, "calibrate", path);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddFiles(const Options& options, CalibrationRun& run) {
+  QUANTD_RETURN_IF_ERROR(AddStates(options, run));
+  Progress progress(!options.quiet, options.calibrate.inputs.size());
+  Reader reader(options, run);
+  for (const std::string& path : options.calibrate.inputs) {
+    progress.SetLabel(path);
+    QUANTD_RETURN_IF_ERROR(reader.Add(path));
+    progress.Add(1);
   }
   return absl::OkStatus();
 }
@@ -121,24 +133,6 @@ std::string ToText(const Calibration& calibration, const Json& found) {
 
 }  // namespace
 
-absl::StatusOr<Calibrated> RunCalibration(const Options& options, const CalibrationOptions& what,
-                                          Engine& engine) {
-  absl::StatusOr<std::unique_ptr<CalibrationRun>> run =
-      engine.Calibrate(what, !options.calibrate.state_out.empty());
-  if (!run.ok()) return OperationError(run.status(), "calibrate", "");
-  QUANTD_RETURN_IF_ERROR(AddStates(options, **run));
-  Progress progress(!options.quiet, options.calibrate.inputs.size());
-  Reader reader(options, **run);
-  for (const std::string& path : options.calibrate.inputs) {
-    progress.SetLabel(path);
-    QUANTD_RETURN_IF_ERROR(reader.Add(path));
-    progress.Add(1);
-  }
-  absl::StatusOr<Calibrated> result = (*run)->Finish();
-  if (result.ok() || IsOperationError(result.status())) return result;
-  return OperationError(result.status(), "calibrate", "");
-}
-
 absl::Status RunCalibrate(const Options& options) {
   const absl::Time start = absl::Now();
   QUANTD_RETURN_IF_ERROR(FormatOfPath(options.output).status());
@@ -148,22 +142,26 @@ absl::Status RunCalibrate(const Options& options) {
   }
   // Checked before an hour's work, not after it.
   QUANTD_RETURN_IF_ERROR(CheckRangesFiles(options, what));
-  QUANTD_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, EngineOf(options));
-  QUANTD_ASSIGN_OR_RETURN(const Calibrated result, RunCalibration(options, what, *engine));
+  QUANTD_RETURN_IF_ERROR(SelectSimd(options.simd));
+  const auto run = CalibrationRun::Create(what, options.threads);
+  if (!run.ok()) return OperationError(run.status(), "calibrate", "");
+  QUANTD_RETURN_IF_ERROR(AddFiles(options, **run));
+  const absl::StatusOr<Calibration> result = (*run)->Result();
+  if (!result.ok()) return OperationError(result.status(), "calibrate", "");
 
   Output output(options.output);
-  const RangesParts parts = AddRanges(result.calibration, what, &output);
+  const RangesParts parts = AddRanges(*result, what, &output);
   if (!options.calibrate.state_out.empty()) {
-    output.AddText(options.calibrate.state_out, result.state);
+    output.AddText(options.calibrate.state_out, (*run)->State());
   }
   QUANTD_RETURN_IF_ERROR(Begin(options, {}, &output));
-  FillRanges(result.calibration, what, parts, &output);
+  FillRanges(*result, what, parts, &output);
   Json document = {{"inputs", options.calibrate.inputs}, {"output", options.output}};
-  const Json found = CalibrationJson(result.calibration, what);
+  const Json found = CalibrationJson(*result, what);
   document.update(found);
-  document["channels"] = result.calibration.scale.size();
+  document["channels"] = result->scale.size();
   document["seconds"] = absl::ToDoubleSeconds(absl::Now() - start);
-  return Finish(options, &output, document, ToText(result.calibration, found));
+  return Finish(options, &output, document, ToText(*result, found));
 }
 
 }  // namespace quantd::cli

@@ -45,10 +45,6 @@ client::ClientOptions ClientOptionsOf(const Options& options, absl::Duration tim
 // The engine that the flags select.
 absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options);
 
-// The result of calibrating the given files and states.
-absl::StatusOr<Calibrated> RunCalibration(const Options& options, const CalibrationOptions& what,
-                                          Engine& engine);
-
 // --only and --skip.
 using checkpoints::Choice;
 absl::StatusOr<Choice> ChoiceOf(const Options& options);

@@ -13,6 +13,7 @@
 #include "commands/presets.h"
 #include "commands/ranges.h"
 #include "commands/report.h"
+#include "engine/calibration_run.h"
 #include "engine/errors.h"
 #include "files/output.h"
 #include "quantd/quantize_embeddings.h"
@@ -57,16 +58,14 @@ absl::Status CheckCodesFiles(const Options& options) {
 
 // The lowest and highest value of each dimension.
 absl::StatusOr<Calibration> FindRanges(const TensorView& x, const CalibrationOptions& what,
-                                       Engine& engine) {
-  absl::StatusOr<std::unique_ptr<CalibrationRun>> run = engine.Calibrate(what, false);
+                                       const Options& options) {
+  QUANTD_RETURN_IF_ERROR(SelectSimd(options.simd));
+  const auto run = CalibrationRun::Create(what, options.threads);
   absl::Status status = run.status();
   if (status.ok()) status = (*run)->Add(x);
-  if (status.ok()) {
-    absl::StatusOr<Calibrated> found = (*run)->Finish();
-    if (found.ok()) return std::move(found->calibration);
-    status = found.status();
-  }
-  return IsOperationError(status) ? status : OperationError(status, "calibrate", "");
+  if (!status.ok()) return OperationError(status, "calibrate", "");
+  absl::StatusOr<Calibration> found = (*run)->Result();
+  return found.ok() ? found : OperationError(found.status(), "calibrate", "");
 }
 
 // For the first dimensions, if not all are used.
@@ -122,7 +121,7 @@ absl::Status RunEmbeddings(const Options& options) {
   absl::StatusOr<Calibration> found;
   std::vector<float> kept;
   if (options.embeddings.calibrate) {
-    found = FindRanges(x.view, what, *engine);
+    found = FindRanges(x.view, what, options);
     if (!found.ok()) return found.status();
     parameters.ranges = ViewOf(*found, parameters.dimensions, &kept);
   }

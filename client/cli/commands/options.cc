@@ -91,7 +91,7 @@ void AddCommands(CLI::App* app, Options* o, ProgramPage* program) {
       .Calibrate()
       .Choice()
       .Printing()
-      .Engine();
+      .Computing();
   add({"embeddings quantize",
        "Encode embeddings in the format of a vector database",
        "Bit for bit as its own library does. The last dimension of the file's array is the "

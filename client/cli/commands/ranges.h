@@ -9,8 +9,8 @@
 #include "commands/commands.h"
 #include "commands/input.h"
 #include "commands/report.h"
-#include "engine/engine.h"
 #include "engine/quantization_spec.h"
+#include "quantd/calibration.h"
 
 namespace quantd::cli {
 

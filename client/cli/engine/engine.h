@@ -8,28 +8,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "quantd/calibration.h"
 #include "quantd/client/options.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/parameters.h"
 #include "quantd/quantization_error.h"
 
 namespace quantd::cli {
-
-struct Calibrated {
-  Calibration calibration;
-  std::string state;  // if it was asked for
-};
-
-// A calibration in progress.
-class CalibrationRun {
- public:
-  virtual ~CalibrationRun() = default;
-  virtual absl::Status Add(const TensorView& x) = 0;
-  virtual absl::Status AddState(absl::string_view state) = 0;
-  // Must be called last.
-  virtual absl::StatusOr<Calibrated> Finish() = 0;
-};
 
 // One call at a time. Outputs have the sizes of the core's plan.
 class Engine {
@@ -49,15 +33,15 @@ class Engine {
   // The seconds that a server needed for the calls since the last time that this was asked for; the
   // rest of their time is that of the network. 0 in this process.
   virtual double TakeServerSeconds() { return 0; }
-  // REQUIRES: the engine outlives the result.
-  virtual absl::StatusOr<std::unique_ptr<CalibrationRun>> Calibrate(
-      const CalibrationOptions& options, bool return_state) = 0;
 };
 
-// Computes in this process, on `threads` threads (0: one per CPU), with the instruction set `simd`
-// (empty: the best; INVALID_ARGUMENT if this CPU does not have it). Uses at most some 150 MiB of
-// memory of its own, whatever the tensor. RESOURCE_EXHAUSTED if that is impossible: with very many
-// scales that belong to elements far apart.
+// Selects the instruction set `simd` for this process; empty: the best. INVALID_ARGUMENT if this
+// CPU does not have it.
+absl::Status SelectSimd(const std::string& simd);
+
+// Computes in this process, on `threads` threads (0: one per CPU), after SelectSimd. Uses at most
+// some 150 MiB of memory of its own, whatever the tensor. RESOURCE_EXHAUSTED if that is impossible:
+// with very many scales that belong to elements far apart.
 absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::string& simd);
 
 // Sends each tensor as a whole to a server. Returns UNAVAILABLE if nobody answers.

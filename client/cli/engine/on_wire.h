@@ -2,7 +2,6 @@
 #ifndef QUANTD_CLI_ENGINE_ON_WIRE_H_
 #define QUANTD_CLI_ENGINE_ON_WIRE_H_
 
-#include "quantd/calibration.h"
 #include "quantd/parameters.h"
 #include "quantd/v1/quantization.pb.h"
 
@@ -32,7 +31,6 @@ Same<BitThreshold::kGreaterOrEqual, v1::BitThreshold_MAX> PairOf(BitThreshold);
 Same<SignedBits::kTwosComplement, v1::SignedBits_MAX> PairOf(SignedBits);
 SameOrFirst<NonFinite::kIgnore, v1::NonFinite_MAX> PairOf(NonFinite);
 SameOrFirst<ZeroPointOrder::kBeforeRounding, v1::ZeroPointOrder_MAX> PairOf(ZeroPointOrder);
-SameOrFirst<CalibrationMethod::kMse, v1::CalibrationMethod_MAX> PairOf(CalibrationMethod);
 
 template <typename Enum>
 auto OnWire(Enum value) {

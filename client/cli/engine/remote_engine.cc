@@ -10,7 +10,6 @@
 #include "engine/engine.h"
 #include "engine/errors.h"
 #include "engine/on_wire.h"
-#include "engine/remote_calibration.h"
 #include "quantd/client/client.h"
 
 namespace quantd::cli {
@@ -129,11 +128,6 @@ class RemoteEngine : public Engine {
     if (!result.ok()) return ServerError(result.status(), address_);
     SetError(result->error, error);
     return CopyTo(result->y, y);
-  }
-
-  absl::StatusOr<std::unique_ptr<CalibrationRun>> Calibrate(const CalibrationOptions& options,
-                                                            bool return_state) override {
-    return MakeRemoteCalibration(client_, address_, options, return_state);
   }
 
   double TakeServerSeconds() override {

@@ -49,7 +49,8 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
       : connection_(connection),
         owned_(std::move(owned)),
         cancellation_(std::move(cancellation)),
-        done_(std::move(done)) {}
+        done_(std::move(done)),
+        attempts_(connection.options()) {}
 
   void Start() {
     connection_.JobBegan();
@@ -76,10 +77,10 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
 
   void Attempt() {
     context_.emplace();
-    connection_.Prepare(*context_);
+    connection_.Prepare(*context_, attempts_.deadline);
     cancellation_->Add(&*context_);
     response_.Clear();
-    StartRpc(connection_.stub(), &*context_, &request_, &response_,
+    StartRpc(connection_.stub_for(attempts_), &*context_, &request_, &response_,
              [self = this->shared_from_this()](const grpc::Status& status) {
                self->cancellation_->Remove(&*self->context_);
                // It holds the channel, whose last owner must not be a thread of gRPC, which would
@@ -94,7 +95,7 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
     // It may be a small request for a server with an even lower limit. That is checked on a thread,
     // which can wait.
     if (absl::IsResourceExhausted(status)) return RunOnThread();
-    const std::optional<absl::Duration> wait = connection_.WaitAfter(status, ++attempts_);
+    const std::optional<absl::Duration> wait = connection_.WaitAfter(status, attempts_);
     if (!wait.has_value()) return Finish(status);
     alarm_.emplace();
     cancellation_->Set(&*alarm_, *wait, [self = this->shared_from_this()](bool) {
@@ -124,7 +125,7 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
   typename Arguments::Response response_;
   std::optional<grpc::ClientContext> context_;
   std::optional<grpc::Alarm> alarm_;
-  int attempts_ = 0;
+  Attempts attempts_;
 };
 
 }  // namespace quantd::client

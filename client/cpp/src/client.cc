@@ -113,10 +113,6 @@ absl::StatusOr<QuantizedEmbeddings> Client::QuantizeEmbeddings(const Tensor& x,
   return Run(*connection_, QuantizeEmbeddingsArguments{x, options}, nullptr);
 }
 
-Calibration Client::Calibrate(const CalibrationOptions& options) {
-  return Calibration(*connection_, options);
-}
-
 absl::StatusOr<Tensor> Client::Dequantize(const Quantized& quantized,
                                           const DequantizeOptions& options) {
   DequantizeOptions remembered = options;

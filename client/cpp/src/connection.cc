@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <random>
 #include <thread>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "address.h"
 #include "credentials.h"
@@ -19,13 +21,18 @@ constexpr char kHealthChecked[] = R"(, "healthCheckConfig": {"serviceName": ""}}
 // How often a name may be resolved again, which finds new servers: gRPC's default is 30 s, in which
 // a rolling restart may replace all known servers.
 constexpr int kBetweenLookUpsMilliseconds = 5'000;
-// When a failed connection is retried, and then less and less often: gRPC's default is 1 s, which
-// is longer than all attempts of a call.
+// When a failed connection is retried, and how often at least: gRPC's defaults are 1 s and two
+// minutes.
 constexpr int kFirstReconnectMilliseconds = 100;
+constexpr int kLastReconnectMilliseconds = 1000;
 // Waits if the server does not say when to retry: they grow from the first to the second, and are
 // random, so that clients do not come back together.
 constexpr absl::Duration kFirstWait = absl::Milliseconds(50);
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
+
+// gRPC's words for a call that was sent nowhere.
+constexpr char kNoConnection[] = "Failed to connect to remote host";
+constexpr char kUnhealthy[] = "backend unhealthy";
 
 absl::Duration RandomWait(int attempt) {
   static thread_local std::minstd_rand random(std::random_device{}());
@@ -40,10 +47,9 @@ Connection::Connection(const std::string& address, const ClientOptions& options)
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  arguments.SetServiceConfigJSON(
-      absl::StrCat(kBalanced, options.health_check ? kHealthChecked : "}"));
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kBetweenLookUpsMilliseconds);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMilliseconds);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLastReconnectMilliseconds);
   const absl::StatusOr<std::string> target = TargetOf(address);
   const absl::StatusOr<Credentials> credentials = CredentialsOf(options.tls);
   status_ = target.ok() ? credentials.status() : target.status();
@@ -60,10 +66,16 @@ Connection::Connection(const std::string& address, const ClientOptions& options)
   // gRPC uses http_proxy even for this machine, where no proxy can help.
   if (target.ok() && IsLocal(*target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Without credentials it is a channel on which every call fails.
-  channel_ = grpc::CreateCustomChannel(
-      target.value_or(address), status_.ok() ? credentials->credentials : nullptr, arguments);
+  const auto connect = [&](const char* health) {
+    grpc::ChannelArguments all = arguments;
+    all.SetServiceConfigJSON(absl::StrCat(kBalanced, health));
+    return grpc::CreateCustomChannel(target.value_or(address),
+                                     status_.ok() ? credentials->credentials : nullptr, all);
+  };
+  channel_ = connect(options.health_check ? kHealthChecked : "}");
   tls_ = status_.ok() && credentials->tls;
   stub_ = v1::QuantizationService::NewStub(channel_);
+  any_stub_ = v1::QuantizationService::NewStub(connect("}"));
 }
 
 Connection::~Connection() {
@@ -71,8 +83,8 @@ Connection::~Connection() {
   idle_.wait(lock, [this] { return jobs_ == 0; });
 }
 
-void Connection::Prepare(grpc::ClientContext& context, std::optional<absl::Time> deadline) const {
-  context.set_deadline(absl::ToChronoTime(deadline.value_or(absl::Now() + options_.timeout)));
+void Connection::Prepare(grpc::ClientContext& context, absl::Time deadline) const {
+  context.set_deadline(absl::ToChronoTime(deadline));
   if (token_ != nullptr) context.AddMetadata("authorization", token_->Authorization());
 }
 
@@ -95,25 +107,29 @@ absl::Status Connection::Explain(const grpc::Status& status) const {
           "QUANTD_TLS_KEY say: the server must use it, too, with a certificate for this address)"));
 }
 
-std::optional<absl::Duration> Connection::WaitAfter(const absl::Status& status, int attempt,
-                                                    std::optional<absl::Time> deadline) const {
-  if (!absl::IsUnavailable(status) || attempt >= options_.max_attempts) return std::nullopt;
+std::optional<absl::Duration> Connection::WaitAfter(const absl::Status& status,
+                                                    Attempts& attempts) const {
+  if (!absl::IsUnavailable(status) || options_.max_attempts <= 1) return std::nullopt;
   const std::optional<absl::Duration> delay = RetryDelay(status);
+  const bool unhealthy = absl::StrContains(status.message(), kUnhealthy);
+  const bool untouched =
+      delay.has_value() || unhealthy || absl::StrContains(status.message(), kNoConnection);
+  if (!untouched && ++attempts.lost >= options_.max_attempts) return std::nullopt;
+  if (unhealthy && !std::exchange(attempts.any, true)) return absl::ZeroDuration();
+  ++attempts.failed;
   const absl::Duration wait =
-      delay.has_value() ? std::max(*delay * attempt, absl::ZeroDuration()) : RandomWait(attempt);
-  const absl::Duration most = deadline.has_value() ? *deadline - absl::Now() : options_.timeout;
-  if (wait > most) return std::nullopt;
+      delay.has_value() ? std::max(*delay * std::min(attempts.failed, 5), absl::ZeroDuration())
+                        : RandomWait(attempts.failed);
+  if (wait > attempts.deadline - absl::Now()) return std::nullopt;
   return wait;
 }
 
-absl::StatusOr<ServerLimits> Connection::Limits(bool refresh, Cancellation* cancellation,
-                                                std::optional<absl::Time> deadline) {
+absl::StatusOr<ServerLimits> Connection::Limits(bool refresh, Cancellation* cancellation) {
   if (const std::optional<ServerLimits> known = KnownLimits(); known.has_value() && !refresh) {
     return *known;
   }
   const absl::StatusOr<v1::GetServerInfoResponse> info =
-      Call(&v1::QuantizationService::Stub::GetServerInfo, v1::GetServerInfoRequest(), cancellation,
-           deadline);
+      Call(&v1::QuantizationService::Stub::GetServerInfo, v1::GetServerInfoRequest(), cancellation);
   ServerLimits limits;
   if (info.ok()) {
     if (info->max_message_bytes() > 0) limits.message_bytes = info->max_message_bytes();

@@ -31,6 +31,15 @@ struct ServerLimits {
   }
 };
 
+// The attempts of one call.
+struct Attempts {
+  explicit Attempts(const ClientOptions& options) : deadline(absl::Now() + options.timeout) {}
+  absl::Time deadline;
+  int failed = 0;    // all of them, for the waits
+  int lost = 0;      // those whose connection was lost on the way
+  bool any = false;  // health has refused every server: it chooses among servers and vetoes none
+};
+
 // Thread-safe.
 class Connection {
  public:
@@ -44,28 +53,30 @@ class Connection {
 
   const ClientOptions& options() const { return options_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
-  Stub& stub() { return *stub_; }
+  // That of a server whose health is SERVING, unless none was.
+  Stub& stub_for(const Attempts& attempts) { return attempts.any ? *any_stub_ : *stub_; }
   // The error of the address or the files; all calls fail with it.
   const absl::Status& status() const { return status_; }
 
-  // One call, repeated while the server asks for it. `cancellation` may be null. `deadline`: for
-  // all attempts together; unset: each has the client's timeout.
+  // One call, repeated as WaitAfter says. `cancellation` may be null. All attempts together have
+  // the client's timeout.
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(Method<Request, Response> method, const Request& request,
-                                Cancellation* cancellation = nullptr,
-                                std::optional<absl::Time> deadline = std::nullopt) {
+                                Cancellation* cancellation = nullptr) {
     if (!status_.ok()) return status_;
-    for (int attempt = 1;; ++attempt) {
+    Attempts attempts(options_);
+    for (;;) {
+      Stub& stub = stub_for(attempts);
       grpc::ClientContext context;
-      Prepare(context, deadline);
+      Prepare(context, attempts.deadline);
       if (options_.on_timing) context.AddMetadata("quantd-timing", "1");
       if (cancellation != nullptr) cancellation->Add(&context);
       Response response;
-      absl::Status status = Explain((*stub_.*method)(&context, request, &response));
+      absl::Status status = Explain((stub.*method)(&context, request, &response));
       if (cancellation != nullptr) cancellation->Remove(&context);
       if (options_.on_timing) TellTiming(context);
       if (status.ok()) return response;
-      const std::optional<absl::Duration> wait = WaitAfter(status, attempt, deadline);
+      const std::optional<absl::Duration> wait = WaitAfter(status, attempts);
       if (!wait.has_value()) return status;
       if (cancellation != nullptr) {
         cancellation->Sleep(*wait);
@@ -75,24 +86,22 @@ class Connection {
     }
   }
 
-  // Sets the deadline, by default the client's, and the token.
-  void Prepare(grpc::ClientContext& context,
-               std::optional<absl::Time> deadline = std::nullopt) const;
+  // Sets the deadline, and the token.
+  void Prepare(grpc::ClientContext& context, absl::Time deadline) const;
   // Converts gRPC's status to ours, and adds other possible causes.
   absl::Status Explain(const grpc::Status& status) const;
   // How long to wait before the next attempt; nullopt if there must be none: the status is not
-  // UNAVAILABLE, max_attempts is reached, or the server wants more time than a timeout or than is
-  // left until the deadline.
-  std::optional<absl::Duration> WaitAfter(const absl::Status& status, int attempt,
-                                          std::optional<absl::Time> deadline = std::nullopt) const;
+  // UNAVAILABLE, or the server wants more time than is left. A call of which the server has surely
+  // processed nothing (nobody listens, or the server refused it) is repeated until its deadline;
+  // one whose connection was lost on the way max_attempts times, as it may be what ends the server.
+  std::optional<absl::Duration> WaitAfter(const absl::Status& status, Attempts& attempts) const;
 
   // Calls on_timing, if the call has an answer to it.
   void TellTiming(const grpc::ClientContext& context) const;
 
   // The server's limits: asked for once, and again if `refresh`. A server that can't report them
   // has none.
-  absl::StatusOr<ServerLimits> Limits(bool refresh, Cancellation* cancellation,
-                                      std::optional<absl::Time> deadline = std::nullopt);
+  absl::StatusOr<ServerLimits> Limits(bool refresh, Cancellation* cancellation);
   // The limits that are known without asking.
   std::optional<ServerLimits> KnownLimits() const;
 
@@ -109,6 +118,7 @@ class Connection {
   absl::Status status_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Stub> stub_;
+  std::unique_ptr<Stub> any_stub_;  // of a channel that connects when it is first used
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;

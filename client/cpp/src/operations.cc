@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "messages.h"
-#include "split/split.h"
+#include "split.h"
 #include "status_macros.h"
 
 namespace quantd::client {
@@ -11,57 +11,23 @@ namespace {
 
 using Stub = v1::QuantizationService::Stub;
 
-split::Sender SenderOf(Connection& connection, const ServerLimits& limits,
-                       Cancellation* cancellation) {
-  const auto sending = [&connection, cancellation](auto method) {
-    return [&connection, cancellation, method](const auto& request) {
-      return connection.Call(method, request, cancellation);
-    };
-  };
-  return {limits, sending(&Stub::Quantize), sending(&Stub::Dequantize),
-          sending(&Stub::DynamicQuantize), sending(&Stub::QuantizeEmbeddings)};
-}
-
 auto MethodOf(const QuantizeArguments&) { return &Stub::Quantize; }
 auto MethodOf(const DequantizeArguments&) { return &Stub::Dequantize; }
 auto MethodOf(const DynamicQuantizeArguments&) { return &Stub::DynamicQuantize; }
 auto MethodOf(const QuantizeEmbeddingsArguments&) { return &Stub::QuantizeEmbeddings; }
-
-template <typename Arguments>
-split::MessageSizes SizesOf(const Arguments& a) {
-  return split::SizesOf(a.x, a.scale, a.zero_point, a.options);
-}
-split::MessageSizes SizesOf(const DynamicQuantizeArguments& a) {
-  return split::SizesOf(a.x, a.options);
-}
-split::MessageSizes SizesOf(const QuantizeEmbeddingsArguments& a) {
-  return split::SizesOf(a.x, a.options);
-}
 
 void Remember(const Tensor& x, const Granularity& granularity, Quantized& result) {
   result.granularity = granularity;
   result.original_type = x.data_type;
 }
 
-absl::StatusOr<Quantized> Split(const split::Sender& sender, const QuantizeArguments& a) {
-  QUANTD_ASSIGN_OR_RETURN(Quantized result,
-                          split::Quantize(sender, a.x, a.scale, a.zero_point, a.options));
-  result.scale = a.scale;
-  result.zero_point = a.zero_point;
-  Remember(a.x, a.options.granularity, result);
-  return result;
-}
-absl::StatusOr<Tensor> Split(const split::Sender& sender, const DequantizeArguments& a) {
-  return split::Dequantize(sender, a.x, a.scale, a.zero_point, a.options);
-}
-absl::StatusOr<Quantized> Split(const split::Sender& sender, const DynamicQuantizeArguments& a) {
-  absl::StatusOr<Quantized> result = split::DynamicQuantize(sender, a.x, a.options);
-  if (result.ok()) Remember(a.x, a.options.granularity, *result);
-  return result;
-}
-absl::StatusOr<QuantizedEmbeddings> Split(const split::Sender& sender,
-                                          const QuantizeEmbeddingsArguments& a) {
-  return split::QuantizeEmbeddings(sender, a.x, a.options);
+template <typename Arguments>
+absl::StatusOr<typename Arguments::Result> Split(Connection& connection, const ServerLimits& limits,
+                                                 Cancellation* cancellation, const Arguments& a) {
+  const Sender<Arguments> send = [&](const typename Arguments::Request& request) {
+    return connection.Call(MethodOf(a), request, cancellation);
+  };
+  return InPieces(a, limits, send);
 }
 
 bool InMemory(const Tensor& tensor) { return !tensor.shared.has_value(); }
@@ -140,10 +106,7 @@ QuantizedEmbeddings ResultOf(const QuantizeEmbeddingsArguments&,
 template <typename Arguments>
 bool MayBeTooLarge(Connection& connection, const Arguments& arguments) {
   if (!CanBeSplit(connection, arguments)) return false;
-  const split::MessageSizes sizes = SizesOf(arguments);
-  const std::optional<ServerLimits> known = connection.KnownLimits();
-  return known.has_value() ? !sizes.Fit(*known)
-                           : sizes.request >= kAskFromBytes || sizes.response >= kAskFromBytes;
+  return !Fits(arguments, connection.KnownLimits().value_or(kAskBeyond));
 }
 
 template <typename Arguments>
@@ -152,13 +115,13 @@ absl::StatusOr<typename Arguments::Result> Run(Connection& connection, const Arg
   std::optional<ServerLimits> limits = connection.KnownLimits();
   if (MayBeTooLarge(connection, arguments)) {
     QUANTD_ASSIGN_OR_RETURN(limits, connection.Limits(false, cancellation));
-    if (!SizesOf(arguments).Fit(*limits)) {
-      auto result = Split(SenderOf(connection, *limits, cancellation), arguments);
+    if (!Fits(arguments, *limits)) {
+      auto result = Split(connection, *limits, cancellation, arguments);
       if (!absl::IsResourceExhausted(result.status())) return result;
       // Another server may have answered, with lower limits.
       const absl::StatusOr<ServerLimits> again = connection.Limits(true, cancellation);
       if (!again.ok() || *again == *limits) return result;
-      return Split(SenderOf(connection, *again, cancellation), arguments);
+      return Split(connection, *again, cancellation, arguments);
     }
   }
   absl::StatusOr<typename Arguments::Response> response =
@@ -169,10 +132,10 @@ absl::StatusOr<typename Arguments::Result> Run(Connection& connection, const Arg
   }
   // A small request for a server with an even lower limit, or another server has answered.
   const absl::StatusOr<ServerLimits> asked = connection.Limits(true, cancellation);
-  if (!asked.ok() || (limits.has_value() && *asked == *limits) || SizesOf(arguments).Fit(*asked)) {
+  if (!asked.ok() || (limits.has_value() && *asked == *limits) || Fits(arguments, *asked)) {
     return response.status();
   }
-  return Split(SenderOf(connection, *asked, cancellation), arguments);
+  return Split(connection, *asked, cancellation, arguments);
 }
 
 template bool MayBeTooLarge(Connection&, const QuantizeArguments&);

@@ -10,9 +10,9 @@
 
 namespace quantd::client {
 
-// From this size on the server is asked for its limits before a request is sent; smaller requests
+// Beyond these limits the server is asked for its own before a request is sent; smaller requests
 // are sent at once, and the server may refuse them.
-inline constexpr uint64_t kAskFromBytes = 1 << 20;
+inline constexpr ServerLimits kAskBeyond{1 << 20, UINT64_MAX};
 
 // The arguments of a call, which outlive it.
 template <typename TheRequest, typename TheResponse, typename TheResult, typename Options>

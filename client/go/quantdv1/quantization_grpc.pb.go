@@ -6,8 +6,8 @@
 
 // The quantization service. Quantize, Dequantize and DynamicQuantize are the ONNX operators QuantizeLinear, DequantizeLinear
 // and DynamicQuantizeLinear, and oneDNN Graph's DynamicQuantize, bit for bit, as remote calls. QuantizeEmbeddings encodes
-// embeddings in the formats of vector databases, Calibrate finds scales from sample data, Stream carries many operations in one
-// call, and GetServerInfo describes the server.
+// embeddings in the formats of vector databases, Stream carries many operations in one call, and GetServerInfo describes the
+// server.
 //
 // Every error is a gRPC status. Its message names the field, what it has and what it must have; grpc-status-details-bin carries a
 // google.rpc.BadRequest with the path of the field and a google.rpc.ErrorInfo with the domain "quantd".
@@ -34,7 +34,6 @@ const (
 	QuantizationService_DynamicQuantize_FullMethodName    = "/quantd.v1.QuantizationService/DynamicQuantize"
 	QuantizationService_QuantizeEmbeddings_FullMethodName = "/quantd.v1.QuantizationService/QuantizeEmbeddings"
 	QuantizationService_Stream_FullMethodName             = "/quantd.v1.QuantizationService/Stream"
-	QuantizationService_Calibrate_FullMethodName          = "/quantd.v1.QuantizationService/Calibrate"
 	QuantizationService_GetServerInfo_FullMethodName      = "/quantd.v1.QuantizationService/GetServerInfo"
 )
 
@@ -56,9 +55,6 @@ type QuantizationServiceClient interface {
 	// The y of each response belongs where its piece was. The server reads, computes and answers such items concurrently, which
 	// it cannot do with one message. quantd's C++ and Python clients cut large tensors by themselves, and send the pieces as calls.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (QuantizationService_StreamClient, error)
-	// Takes many tensors, or chunks of tensors, of one quantity, and returns its scale, zero point and range. The response and
-	// its state are a function of all values together: neither their order nor the places where they were cut change a bit.
-	Calibrate(ctx context.Context, opts ...grpc.CallOption) (QuantizationService_CalibrateClient, error)
 	// Returns the server's version, instruction set, limits and extensions.
 	GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error)
 }
@@ -138,40 +134,6 @@ func (x *quantizationServiceStreamClient) Recv() (*StreamResponse, error) {
 	return m, nil
 }
 
-func (c *quantizationServiceClient) Calibrate(ctx context.Context, opts ...grpc.CallOption) (QuantizationService_CalibrateClient, error) {
-	stream, err := c.cc.NewStream(ctx, &QuantizationService_ServiceDesc.Streams[1], QuantizationService_Calibrate_FullMethodName, opts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &quantizationServiceCalibrateClient{stream}
-	return x, nil
-}
-
-type QuantizationService_CalibrateClient interface {
-	Send(*CalibrateRequest) error
-	CloseAndRecv() (*CalibrateResponse, error)
-	grpc.ClientStream
-}
-
-type quantizationServiceCalibrateClient struct {
-	grpc.ClientStream
-}
-
-func (x *quantizationServiceCalibrateClient) Send(m *CalibrateRequest) error {
-	return x.ClientStream.SendMsg(m)
-}
-
-func (x *quantizationServiceCalibrateClient) CloseAndRecv() (*CalibrateResponse, error) {
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	m := new(CalibrateResponse)
-	if err := x.ClientStream.RecvMsg(m); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
 func (c *quantizationServiceClient) GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error) {
 	out := new(GetServerInfoResponse)
 	err := c.cc.Invoke(ctx, QuantizationService_GetServerInfo_FullMethodName, in, out, opts...)
@@ -199,9 +161,6 @@ type QuantizationServiceServer interface {
 	// The y of each response belongs where its piece was. The server reads, computes and answers such items concurrently, which
 	// it cannot do with one message. quantd's C++ and Python clients cut large tensors by themselves, and send the pieces as calls.
 	Stream(QuantizationService_StreamServer) error
-	// Takes many tensors, or chunks of tensors, of one quantity, and returns its scale, zero point and range. The response and
-	// its state are a function of all values together: neither their order nor the places where they were cut change a bit.
-	Calibrate(QuantizationService_CalibrateServer) error
 	// Returns the server's version, instruction set, limits and extensions.
 	GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error)
 	mustEmbedUnimplementedQuantizationServiceServer()
@@ -225,9 +184,6 @@ func (UnimplementedQuantizationServiceServer) QuantizeEmbeddings(context.Context
 }
 func (UnimplementedQuantizationServiceServer) Stream(QuantizationService_StreamServer) error {
 	return status.Errorf(codes.Unimplemented, "method Stream not implemented")
-}
-func (UnimplementedQuantizationServiceServer) Calibrate(QuantizationService_CalibrateServer) error {
-	return status.Errorf(codes.Unimplemented, "method Calibrate not implemented")
 }
 func (UnimplementedQuantizationServiceServer) GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method GetServerInfo not implemented")
@@ -343,32 +299,6 @@ func (x *quantizationServiceStreamServer) Recv() (*StreamRequest, error) {
 	return m, nil
 }
 
-func _QuantizationService_Calibrate_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(QuantizationServiceServer).Calibrate(&quantizationServiceCalibrateServer{stream})
-}
-
-type QuantizationService_CalibrateServer interface {
-	SendAndClose(*CalibrateResponse) error
-	Recv() (*CalibrateRequest, error)
-	grpc.ServerStream
-}
-
-type quantizationServiceCalibrateServer struct {
-	grpc.ServerStream
-}
-
-func (x *quantizationServiceCalibrateServer) SendAndClose(m *CalibrateResponse) error {
-	return x.ServerStream.SendMsg(m)
-}
-
-func (x *quantizationServiceCalibrateServer) Recv() (*CalibrateRequest, error) {
-	m := new(CalibrateRequest)
-	if err := x.ServerStream.RecvMsg(m); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
 func _QuantizationService_GetServerInfo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetServerInfoRequest)
 	if err := dec(in); err != nil {
@@ -420,11 +350,6 @@ var QuantizationService_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Stream",
 			Handler:       _QuantizationService_Stream_Handler,
 			ServerStreams: true,
-			ClientStreams: true,
-		},
-		{
-			StreamName:    "Calibrate",
-			Handler:       _QuantizationService_Calibrate_Handler,
 			ClientStreams: true,
 		},
 	},

@@ -55,27 +55,6 @@ def test_numbers_that_do_not_fit(engine):
     assert engine.quantize(X, [1.0, 1.0], axis=np.int64(0)).y.shape == X.shape
 
 
-def test_stream(engine):
-    with engine.stream(max_in_flight=4) as stream:
-        futures = [stream.quantize(np.full(8, i, np.float32), 1.0) for i in range(50)]
-        bad = stream.quantize(X, 0.0)
-        back = stream.dequantize(np.uint8([1, 2]), 2.0)
-        assert stream.dynamic_quantize(X, axis=0).result().scale.shape == (2,)
-    assert all((future.result(0).y == i).all() for i, future in enumerate(futures))
-    assert back.result(0).y.tolist() == [2, 4]
-    with pytest.raises(quantd.InvalidArgumentError) as caught:
-        bad.result(0)
-    assert caught.value.field == "scale"
-    with pytest.raises(ValueError, match="closed"):
-        stream.quantize(X, 1.0)
-    with pytest.raises(ValueError, match="max_in_flight is 0"):
-        engine.stream(max_in_flight=0)
-    with engine.stream(timeout=0) as late, pytest.raises(quantd.DeadlineExceededError):
-        late.quantize(X, 1.0).result(0)
-    with engine.stream() as stream, pytest.raises(TypeError):  # an object without such a form is not an item
-        stream.quantize(X.astype(np.float64), 1.0)
-
-
 def test_info_and_health(engine):
     info = engine.info()
     assert info.version == quantd.__version__ and info.target in info.supported_targets and info.threads == 2

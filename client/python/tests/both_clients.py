@@ -18,10 +18,6 @@ class Sync:
     def quantize(self, x=X):
         return self._client.quantize(x, 1.0).y.tolist()
 
-    def stream(self):
-        with self._client.stream() as stream:
-            return stream.quantize(X, 1.0).result().y.tolist()
-
     def info(self):
         return self._client.info().version
 
@@ -52,21 +48,14 @@ class Async:
     async def _make(self, address, options):
         return quantd.AsyncClient(address, timeout=30, **options)
 
-    async def _quantize(self, target, x):
-        return (await target.quantize(x, 1.0)).y.tolist()
-
-    async def _stream(self):
-        async with self._client.stream() as stream:
-            return await self._quantize(stream, X)
+    async def _quantize(self, x):
+        return (await self._client.quantize(x, 1.0)).y.tolist()
 
     async def _info(self):
         return (await self._client.info()).version
 
     def quantize(self, x=X):
-        return self._wait(self._quantize(self._client, x))
-
-    def stream(self):
-        return self._wait(self._stream())
+        return self._wait(self._quantize(x))
 
     def info(self):
         return self._wait(self._info())

@@ -145,27 +145,6 @@ def quantize_embeddings(request):
     return messages.QuantizeEmbeddingsResponse(y=_tensor(y, request.output_encoding), **_report(error))
 
 
-def calibrate(requests, context):
-    """min_max, whatever the method: any range is an answer."""
-    options, low, high, elements = messages.CalibrationOptions(), None, None, 0
-    for i, request in enumerate(requests):
-        if not i:
-            options = request.options
-        if request.HasField("x"):
-            x = _array(request, "x").astype(np.float32)
-            other = None if not options.HasField("axis") else tuple(d for d in range(x.ndim) if d != options.axis % x.ndim)
-            found = x.min(axis=other), x.max(axis=other)
-            low, high = found if low is None else (np.minimum(low, found[0]), np.maximum(high, found[1]))
-            elements += x.size
-    kind = DataType(options.output_type or DataType.UINT8)
-    lowest, highest = integer_range(kind)
-    scale = ((np.maximum(high, 0) - np.minimum(low, 0)) / np.float32(highest - lowest)).astype(np.float32)
-    zero_point = np.rint(lowest - np.minimum(low, 0) / scale).astype(kind.dtype)
-    tensors = {"scale": scale, "zero_point": zero_point, "range": np.stack([low, high])}
-    return messages.CalibrateResponse(
-        **{name: to_message(messages.Tensor, np.asarray(value)) for name, value in tensors.items()}, elements=elements)
-
-
 _OPERATIONS = {
     "quantize": quantize,
     "dequantize": dequantize,
@@ -231,8 +210,6 @@ def start(port: int = 0) -> "tuple[grpc.Server, str]":
         "QuantizeEmbeddings": handler(
             _unary(quantize_embeddings), m.QuantizeEmbeddingsRequest, m.QuantizeEmbeddingsResponse),
         "GetServerInfo": handler(_info, m.GetServerInfoRequest, m.GetServerInfoResponse),
-        "Calibrate": grpc.stream_unary_rpc_method_handler(
-            calibrate, m.CalibrateRequest.FromString, m.CalibrateResponse.SerializeToString),
         "Stream": grpc.stream_stream_rpc_method_handler(
             _stream, m.StreamRequest.FromString, m.StreamResponse.SerializeToString),
     }

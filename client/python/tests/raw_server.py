@@ -17,12 +17,12 @@ BINARY = Path(os.environ.get("QUANTD_BINARY", ROOT / os.environ.get("QUANTD_BUIL
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
-_HANDLERS = {"Stream": grpc.stream_stream_rpc_method_handler, "Calibrate": grpc.stream_unary_rpc_method_handler}
+_HANDLERS = {"Stream": grpc.stream_stream_rpc_method_handler}
 
 
 class RawServer:
     """answers: a function (bytes, context) -> bytes for each method's name; "Stream": from iterator of bytes
-    to one; "Calibrate": from iterator of bytes to bytes."""
+    to one."""
 
     def __init__(self, credentials=None, threads=16, port=0, host="127.0.0.1", **answers):
         self.calls = []

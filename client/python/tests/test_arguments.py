@@ -88,26 +88,9 @@ CASES = [
     ("quantize_embeddings", (X,), {"recipe": "bits", "bit_order": "x"}, VALUE, "bit_order"),
     ("quantize_embeddings", (X,), {"recipe": "bits", "normalize": "no"}, TYPE, "normalize"),
     ("quantize_embeddings", (X,), {"recipe": "bits", "report_error": True}, SERVER, "report_error"),
-    ("calibrate", ("a",), {}, TYPE, "xs"),
-    ("calibrate", ([X, DOUBLES],), {}, TYPE, "x"),
-    ("calibrate", (X * np.inf,), {}, SERVER, "x"),
-    ("calibrate", (), {}, SERVER, "x"),
-    ("calibrate", (X,), {"method": "x"}, VALUE, "method"),
-    ("calibrate", (X,), {"percentile": "a"}, TYPE, "percentile"),
-    ("calibrate", (X,), {"percentile": 3}, SERVER, "percentile"),
-    ("calibrate", (X,), {"axis": "a"}, TYPE, "axis"),
-    ("calibrate", (X,), {"axis": 9}, SERVER, "axis"),
-    ("calibrate", (X,), {"return_state": "no"}, TYPE, "return_state"),
-    ("calibrate", (X,), {"timeout": "1"}, TYPE, "timeout"),
-    ("calibrate", (X,), {"states": 3}, TYPE, "states"),
-    ("calibrate", (X,), {"states": ["a"]}, TYPE, "states"),
-    ("calibrate", (X,), {"states": b"a"}, SERVER, "state"),
     ("shared", (DOUBLES,), {}, TYPE, "x"),
     ("shared_empty", ((2,), "x"), {}, VALUE, "dtype"),
     ("shared_empty", ("a", "int8"), {}, TYPE, "shape"),
-    ("stream", (), {"max_in_flight": 0}, VALUE, "max_in_flight"),
-    ("stream", (), {"max_in_flight": "a"}, TYPE, "max_in_flight"),
-    ("stream", (), {"timeout": "a"}, TYPE, "timeout"),
 ]
 
 
@@ -173,11 +156,22 @@ def test_so_it_is_beside_calls(tmp_path):
     assert quantd.unpack(b"\x21", "int4", (2,)).tolist() == [1, 2]
 
 
-def test_streams_raise_what_is_not_sent(engine):
-    with engine.stream() as stream:
+@pytest.mark.parametrize("options, kind", [
+    ({"max_in_flight": 0}, VALUE), ({"max_in_flight": "a"}, TYPE), ({"timeout": "a"}, TYPE)], ids=str)
+def test_so_it_is_where_a_stream_is_made(large, options, kind):
+    with pytest.raises(kind) as caught:
+        large.stream(**options)
+    assert caught.value.field in options
+
+
+def test_streams_raise_what_is_not_sent(large):
+    with large.stream() as stream:
         with pytest.raises(quantd.ArgumentError) as caught:
             stream.quantize(DOUBLES, 1.0)
         assert caught.value.field == "x"
+        for wrong in ({"axix": 1}, {"timeout": 1}):
+            with pytest.raises(TypeError, match=next(iter(wrong))):
+                stream.quantize(X, 1.0, **wrong)
         with pytest.raises(quantd.InvalidArgumentError) as caught:
             stream.quantize(X, 0.0).result(30)
         assert caught.value.field == "scale"

@@ -71,12 +71,14 @@ def test_the_readmes_examples_run(readme, address, monkeypatch, tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
     assert len(blocks) == readme.read_text().count("```python") >= 1
     for block in blocks:
+        if "quantd.calibrate" in block:
+            pytest.importorskip("quantd_core")
         exec(compile(block.replace("127.0.0.1:50051\")", f"{address}\")"), str(readme), "exec"), {"__name__": "__main__"})
 
 
 def test_modules_have_a_first_line():
     folder = Path(importlib.import_module("quantd").__file__).parent
-    for path in [*folder.glob("*.py"), *folder.glob("split/*.py")]:
+    for path in folder.glob("*.py"):
         assert path.read_text().startswith('"""'), path
 
 

@@ -1,4 +1,4 @@
-"""quantize_embeddings: presets against their formulas in numpy, pieces against one call, streams, and errors."""
+"""quantize_embeddings: presets against their formulas in numpy, streams, and errors."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import quantd
-from test_split import bits, both, check_error
+from test_split import bits, same
 
 RNG = np.random.default_rng(11)
 X = RNG.uniform(-1.2, 1.2, (50, 133)).astype(np.float32)
@@ -47,42 +47,6 @@ def test_presets_are_what_numpy_says(large, preset):
     wanted = by_numpy(preset, X, RANGES.copy())
     assert bits(found.y) == bits(wanted)
     assert found.error is None
-
-
-@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("options", [
-    dict(preset="sentence-transformers-int8"), dict(recipe="ranges", normalize=True), dict(preset="sqlite-vec-int8", dimensions=64),
-    dict(preset="usearch-i8", normalize=True, dimensions=700), dict(preset="pgvector"), dict(preset="vespa", dimensions=77)], ids=str)
-def test_pieces_give_the_bytes_of_one_call(small, large, kind, options):
-    """1,500 x 1,000 values: 3 to 6 MiB, and a server with messages of 1 MiB."""
-    x = np.random.default_rng(5).uniform(-1, 1, (3, 500, 1000)).astype(kind)
-    if "int8" in options.get("preset", "") and "sentence" in options["preset"] or options.get("recipe") == "ranges":
-        options = {**options, "ranges": np.stack([np.full(1000, -0.9), np.full(1000, 0.9)]).astype(np.float32)}
-    reports = "bits" not in str(quantd.EMBEDDING_PRESETS.get(options.get("preset"), ""))
-    found = both(small, large, "quantize_embeddings", x, report_error=reports, **options)
-    assert found.y.shape[:2] == (3, 500)
-    both(small, large, "quantize_embeddings", x[0], **options)
-
-
-def test_report_of_pieces_without_error(small, large):
-    """Codes of values at the lower edge of a bucket."""
-    x = np.full((600, 1000), -1, np.float32)
-    found = both(small, large, "quantize_embeddings", x, recipe="unit", report_error=True)
-    assert found.error.sqnr_db == np.inf
-
-
-def test_the_first_that_is_not_finite_is_named_whatever_piece_it_is_in(small, large):
-    x = np.zeros((600, 1000), np.float32)
-    x[577, 3] = np.nan
-    x[599, 0] = np.inf
-    refused = both(small, large, "quantize_embeddings", x, preset="pgvector", dimensions=2)
-    assert "x[577003] is nan" in str(refused)
-    both(small, large, "quantize_embeddings", x, preset="pgvector", dimensions=2, non_finite="ignore")
-
-
-def test_one_embedding_that_is_larger_than_a_message(small):
-    with pytest.raises(quantd.ResourceExhaustedError, match="an embedding of 1000000 values does not fit.*--max_message_bytes"):
-        small.quantize_embeddings(np.zeros((2, 1_000_000), np.float32), recipe="unit")
 
 
 def test_what_is_refused_names_the_field(large):
@@ -140,15 +104,12 @@ def test_streams_carry_them(large):
 def test_asyncio_gives_the_same(large):
     async def ask():
         async with quantd.AsyncClient(large.address) as client:
-            whole = await client.quantize_embeddings(X, preset="usearch-i8", report_error=True)
-            async with client.stream() as stream:
-                item = await stream.quantize_embeddings(X, preset="usearch-i8")
-        return whole, item
+            return await client.quantize_embeddings(X, preset="usearch-i8", report_error=True)
 
-    whole, item = asyncio.run(ask())
+    whole = asyncio.run(ask())
     wanted = large.quantize_embeddings(X, preset="usearch-i8", report_error=True)
-    assert bits(whole.y) == bits(item.y) == bits(wanted.y)
-    check_error(whole.error, wanted.error)
+    assert bits(whole.y) == bits(wanted.y)
+    assert whole.error == wanted.error
 
 
 def test_in_process_gives_the_same(large):
@@ -158,4 +119,4 @@ def test_in_process_gives_the_same(large):
             for options in ({}, {"normalize": True, "dimensions": 64}):
                 ranges = RANGES[:, : options.get("dimensions", 133)] if needs_ranges(preset) else None
                 with quantd.local() as local:
-                    both(local, large, "quantize_embeddings", X.astype(kind), preset=preset, ranges=ranges, **options)
+                    same(local, large, "quantize_embeddings", X.astype(kind), preset=preset, ranges=ranges, **options)

@@ -39,48 +39,31 @@ class Going:
             yield answer(item)
 
 
-def of_sync(address, count, **options):
+def items(address, count, **options):
     with quantd.Client(address, **options) as client, client.stream(max_in_flight=8) as stream:
         pending = [stream.quantize(X, float(number)) for number in range(1, count + 1)]
         return [future.exception() or int(future.result().y[0]) for future in pending]
 
 
-def of_async(address, count, **options):
-    async def run():
-        async with quantd.AsyncClient(address, **options) as client:
-            async with client.stream(max_in_flight=8) as stream:
-                pending = [stream.quantize(X, float(number)) for number in range(1, count + 1)]
-                results = await asyncio.gather(*pending, return_exceptions=True)
-                return [result if isinstance(result, Exception) else int(result.y[0]) for result in results]
-
-    return asyncio.run(run())
-
-
-BOTH = pytest.mark.parametrize("run", [of_sync, of_async])
-
-
-@BOTH
 @pytest.mark.parametrize("each", [0, 1, 5])
-def test_a_stream_whose_server_goes_is_opened_again(run, each):
+def test_a_stream_whose_server_goes_is_opened_again(each):
     going = Going(each, times=3)
     with RawServer(Stream=going) as server:
-        assert run(server.address, 40) == list(range(1, 41))
+        assert items(server.address, 40) == list(range(1, 41))
     assert going.left == 0 and set(going.seen) == set(range(40))
 
 
-@BOTH
-def test_a_stream_is_given_up_when_its_server_never_comes_back(run):
+def test_a_stream_is_given_up_when_its_server_never_comes_back():
     with RawServer(Stream=Going(0, times=1000)) as server:
-        results = run(server.address, 3)
+        results = items(server.address, 3)
         assert len(server.calls) >= 5
     assert [(type(result), result.message) for result in results] == [(quantd.UnavailableError, "the server is draining")] * 3
 
 
-@BOTH
-def test_a_stream_is_not_opened_again_where_that_is_not_wanted_or_no_use(run):
+def test_a_stream_is_not_opened_again_where_that_is_not_wanted_or_no_use():
     for options, code in ({"retry": False}, grpc.StatusCode.UNAVAILABLE), ({}, grpc.StatusCode.DATA_LOSS):
         with RawServer(Stream=Going(0, times=1000, code=code)) as server:
-            results = run(server.address, 1, **options)
+            results = items(server.address, 1, **options)
             assert len(server.calls) == 1
         assert [result.code for result in results] == [code]
 
@@ -122,22 +105,6 @@ def test_a_stream_that_waits_to_be_opened_again_can_be_dropped():
         assert future.exception().code is grpc.StatusCode.CANCELLED and time.monotonic() - begin < 10
         with pytest.raises(ValueError, match="closed"):
             stream.quantize(X, 1.0)
-
-
-def test_an_async_stream_that_waits_to_be_opened_again_can_be_dropped():
-    async def run(server):
-        async with quantd.AsyncClient(server.address) as client:
-            stream = client.stream()
-            task = stream.quantize(X, 1.0)
-            await asyncio.get_running_loop().run_in_executor(None, seen, server)
-            begin = time.monotonic()
-            await stream.cancel()
-            assert task.exception().code is grpc.StatusCode.CANCELLED and time.monotonic() - begin < 10
-            with pytest.raises(ValueError, match="closed"):
-                stream.quantize(X, 1.0)
-
-    with RawServer(Stream=asks_for_patience(Going(0, times=1000))) as server:
-        asyncio.run(run(server))
 
 
 def test_a_stream_that_was_dropped_is_closed_even_if_its_reader_ends_first(monkeypatch):

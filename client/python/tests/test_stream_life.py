@@ -214,28 +214,6 @@ def test_a_stream_that_waits_to_be_opened_again_ends():
         assert not reader.is_alive()
 
 
-def test_an_async_stream_that_nobody_closes_ends(elsewhere):
-    ended = threading.Event()
-
-    def stream(items, context):
-        context.add_callback(ended.set)
-        for _ in items:
-            yield fake_answer()
-
-    def fake_answer():
-        return quantd.messages.StreamResponse(
-            id=0, quantize={"y": {"data_type": 2, "shape": [4], "raw_data": b"abcd"}}).SerializeToString()
-
-    async def calls(server):
-        async with quantd.AsyncClient(server.address) as client:
-            assert (await client.stream().quantize(X, 1.0)).y.tobytes() == b"abcd"
-            gc.collect()
-            return await asyncio.get_running_loop().run_in_executor(None, ended.wait, 20)
-
-    with RawServer(Stream=stream) as server:
-        assert asyncio.run(calls(server))
-
-
 @pytest.mark.parametrize("last", [
     "", "stream.quantize(x, 1.0)", "stream.dynamic_quantize(slow)", "stream.dynamic_quantize(slow).add_done_callback(print)"])
 def test_a_program_ends_that_closes_nothing(elsewhere, last):
@@ -252,70 +230,3 @@ def test_a_program_ends_that_closes_nothing(elsewhere, last):
     run = subprocess.run([sys.executable, "-c", script, elsewhere], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0 and "Traceback" not in run.stderr, run.stderr
     assert time.monotonic() - begin < 20
-
-
-def test_an_item_that_is_cancelled_while_it_is_written_harms_no_other():
-    if not raw_server.BINARY.exists():
-        pytest.skip(f"{raw_server.BINARY} is not built")
-    server = raw_server.Quantd()
-
-    async def main():
-        small, large = np.ones(100, np.float32), np.ones(4 << 20, np.float32)
-        async with quantd.AsyncClient(server.address, timeout=60) as client, client.stream() as stream:
-            await stream.dynamic_quantize(small)
-            os.kill(server.process.pid, signal.SIGSTOP)
-            try:
-                victim = asyncio.ensure_future(stream.dynamic_quantize(large))
-                others = [asyncio.ensure_future(stream.dynamic_quantize(small)) for _ in range(2)]
-                while not stream._call._writing.locked():
-                    await asyncio.sleep(0.01)
-                victim.cancel()
-                await asyncio.wait([victim])
-            finally:
-                os.kill(server.process.pid, signal.SIGCONT)
-            assert victim.cancelled()
-            for other in others:
-                assert (await other).y.shape == (100,)
-            assert (await stream.dynamic_quantize(small)).y.shape == (100,)
-
-    try:
-        asyncio.run(main())
-    finally:
-        server.stop()
-
-
-def test_a_stream_whose_cancelled_item_nobody_reads_closes():
-    """A peer that reads nothing: the message of 64 MiB is never written."""
-    ended = threading.Event()
-
-    def deaf(items, context):
-        context.add_callback(ended.set)
-        ended.wait(50)
-        return iter(())
-
-    async def main(address):
-        async with quantd.AsyncClient(address) as client:
-            async with client.stream() as stream:
-                with pytest.raises(asyncio.TimeoutError):
-                    await asyncio.wait_for(stream.dynamic_quantize(np.ones(16 << 20, np.float32)), 0.5)
-                assert stream._call._writing.locked()
-            with pytest.raises(ValueError, match="closed"):
-                stream.dynamic_quantize(X)
-
-    with RawServer(Stream=deaf) as server:
-        asyncio.run(asyncio.wait_for(main(server.address), 20))
-        assert ended.wait(20)
-
-
-def test_an_async_stream_answers_what_comes_while_it_closes(elsewhere):
-    async def main():
-        async with quantd.AsyncClient(elsewhere, timeout=30) as client:
-            stream = client.stream()
-            slow = stream.dynamic_quantize(SLOW)
-            closing = asyncio.ensure_future(stream.close())
-            await asyncio.sleep(0.2)
-            late = [stream.dynamic_quantize(SLOW) for _ in range(2)]
-            await closing
-            assert [task.done() and task.result().y.size for task in [slow, *late]] == [4] * 3
-
-    asyncio.run(asyncio.wait_for(main(), 60))

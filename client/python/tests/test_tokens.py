@@ -20,7 +20,7 @@ Y = messages.QuantizeResponse(y=messages.Tensor(data_type=2, shape=[4], raw_data
 
 
 BOTH = pytest.mark.parametrize("kind", [Sync, Async])
-CALLS = ("quantize", "stream", "info")
+CALLS = ("quantize", "info")
 
 
 def write(path, text):
@@ -74,8 +74,14 @@ def test_the_first_line_that_counts_is_the_token(kind, mine):
     write(mine, "# of the deployment\n\n  \t first-token== \r\nsecond-token\n")
     with Hearing() as server, kind(server.address, auth_token_file=str(mine)) as client:
         client.quantize()
-        client.stream()
-        assert server.heard == [["Bearer first-token=="]] * 2
+        assert server.heard == [["Bearer first-token=="]]
+
+
+def test_streams_have_the_token(mine):
+    with Hearing() as server, quantd.Client(server.address, auth_token_file=write(mine, "a-token")) as client:
+        with client.stream() as stream:
+            stream.quantize(np.ones(4, np.float32), 1.0).result()
+        assert server.heard == [["Bearer a-token"]]
 
 
 @BOTH
@@ -100,12 +106,11 @@ def test_the_next_call_has_the_token_of_the_file_that_was_replaced(kind, mine):
         client.quantize()
         write(mine, "new-token")
         client.quantize()
-        client.stream()
         with open(mine, "w") as file:  # in place, with another length
             file.write("in-place-token")
         client.quantize()
         assert [one for one, in server.heard] == [
-            "Bearer old-token", "Bearer new-token", "Bearer new-token", "Bearer in-place-token"]
+            "Bearer old-token", "Bearer new-token", "Bearer in-place-token"]
 
 
 @BOTH
@@ -228,7 +233,7 @@ def test_every_call_has_the_token(kind, start, mine):
     server = start("--max_message_bytes=1048576")
     for address in (server.address, server.unix):
         with kind(address, auth_token_file=write(mine, "good-token")) as client:
-            assert client.quantize() == client.stream() == [1, 1, 1, 1] and client.info()
+            assert client.quantize() == [1, 1, 1, 1] and client.info()
             assert client.quantize(np.ones(1 << 20, np.float32)) == [1] * (1 << 20)
             write(mine, "wrong-token")
             for call in CALLS:
@@ -248,7 +253,7 @@ def test_a_token_and_a_certificate(kind, start, mine, tmp_path):
     own_cert, own_key = map(str, authority.sign("client", hosts=(), usage="clientAuth"))
     both = {"tls_ca": str(authority.file), "tls_cert": own_cert, "tls_key": own_key}
     with kind(server.name, auth_token_file=write(mine, "good-token"), **both) as client:
-        assert client.quantize() == client.stream() == [1, 1, 1, 1] and client.info()
+        assert client.quantize() == [1, 1, 1, 1] and client.info()
         write(mine, "wrong-token")
         for call in CALLS:
             refused(client, call)

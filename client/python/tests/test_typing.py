@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import quantd
-from quantd import calibration, choices, embeddings, engine, engine_stream, items, messages, operations, types
+from quantd import choices, embeddings, engine, messages, operations, types
 
 ROOT = Path(__file__).resolve().parents[3]
 USES = Path(__file__).with_name("typed_uses.py")
@@ -85,8 +85,7 @@ def test_other_names_are_those_of_the_contract():
     ways = {"recipe": embeddings.RECIPES, "bit_order": embeddings.BIT_ORDERS, "bit_threshold": embeddings.BIT_THRESHOLDS,
             "signed_bits": embeddings.SIGNED_BITS, "non_finite": choices.NON_FINITES}
     others = [(quantd.messages.QuantizeRequest, "zero_point_order", choices.ZERO_POINT_ORDERS),
-              (quantd.messages.DynamicQuantizeRequest, "symmetry", choices.SYMMETRIES),
-              (quantd.messages.CalibrationOptions, "method", calibration.METHODS)]
+              (quantd.messages.DynamicQuantizeRequest, "symmetry", choices.SYMMETRIES)]
     fields = [(enums[name], numbers) for name, numbers in ways.items()]
     for field, numbers in fields + [(message.DESCRIPTOR.fields_by_name[name], numbers) for message, name, numbers in others]:
         known = {value.number: value.name for value in field.enum_type.values if value.number}
@@ -109,7 +108,6 @@ def test_signatures_agree(name):
         return [(p.name, p.kind, p.default) for p in found if p.name not in without]
 
     wanted = parameters(operations.Operations, {"timeout"})
-    assert parameters(items.Items) == wanted
+    assert parameters(quantd.Stream, {"timeout"}) == wanted
     assert parameters(engine.Engine, {"timeout", "threads"}) == wanted
     assert parameters(quantd, {"timeout", "threads"}) == wanted[1:]
-    assert issubclass(engine_stream.EngineStream, items.Items) and issubclass(quantd.Stream, items.Items)

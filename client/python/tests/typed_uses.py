@@ -38,7 +38,6 @@ def results(client: quantd.Client) -> None:
     assert_type(np.asarray(found.dequantize()), Array)
     assert_type(client.dequantize(found), quantd.Dequantized)
     assert_type(client.quantize_embeddings(x, preset="pgvector"), quantd.QuantizedEmbeddings)
-    assert_type(client.calibrate([x, x], axis=1).range, Array)
     assert_type(client.info(), quantd.ServerInfo)
     assert_type(client.health(), str)
     assert_type(client.address, str)
@@ -57,7 +56,6 @@ def arguments(client: quantd.Client) -> None:
     client.dynamic_quantize(x, scale=0.1)  # wrong
     client.dynamic_quantize(x, scale_type="int8")  # wrong
     client.quantize_embeddings(x, preset="pgvectors")  # wrong
-    client.calibrate(x, method="best")  # wrong
     quantd.Client("localhost", time_out=3)  # wrong
     client.quantise(x, 0.1)  # wrong
     for kind in ("int8", np.int8, np.dtype("int8"), quantd.DataType.INT8, quantd.data_type(input())):
@@ -72,13 +70,12 @@ def arguments(client: quantd.Client) -> None:
         client.quantize(shared, 0.1, out=out)
 
 
-def streams(client: quantd.Client, local: quantd.Local) -> None:
-    with client.stream(max_in_flight=4) as stream, local.stream() as other:
+def streams(client: quantd.Client) -> None:
+    with client.stream(max_in_flight=4) as stream:
         assert_type(stream.quantize(x, 0.1), Future[quantd.Quantized[quantd.Dequantized]])
-        assert_type(other.dynamic_quantize(x).result().dequantize(), quantd.Dequantized)
+        assert_type(stream.dynamic_quantize(x).result().dequantize(), quantd.Dequantized)
         stream.quantize(x, 0.1, axix=1)  # wrong
-        stream.quantize(x, 0.1, timeout=1)  # wrong
-        other.dynamic_quantize(x, symmetry="none")  # wrong
+        stream.dynamic_quantize(x, symmetry="none")  # wrong
     client.stream(max_inflight=4)  # wrong
 
 
@@ -86,15 +83,10 @@ async def later(client: quantd.AsyncClient) -> None:
     found = await client.dynamic_quantize(x)
     assert_type(found.scale, Array)
     assert_type(await found.dequantize(), quantd.Dequantized)
-    assert_type(await client.calibrate(x), quantd.Calibrated)
     assert_type(await client.health(), str)
     client.dynamic_quantize(x).y  # wrong
     await client.dynamic_quantize(x, axix=1)  # wrong
     asyncio.create_task(client.quantize(x, 0.1))
-    async with client.stream() as stream:
-        assert_type((await stream.quantize(x, 0.1)).y, Array)
-        assert_type(await (await stream.dynamic_quantize(x)).dequantize(), quantd.Dequantized)
-        stream.quantize(x, 0.1, axix=1)  # wrong
 
 
 def here(local: quantd.Local) -> None:
@@ -103,7 +95,8 @@ def here(local: quantd.Local) -> None:
     local.quantize(x, 0.1, axix=1)  # wrong
     assert_type(quantd.quantize(x, 0.1), quantd.Quantized[quantd.Dequantized])
     assert_type(quantd.dequantize(quantd.dynamic_quantize(x)), quantd.Dequantized)
-    assert_type(quantd.calibrate(x), quantd.Calibrated)
+    assert_type(quantd.calibrate([x, x], axis=1).range, Array)
+    quantd.calibrate(x, method="best")  # wrong
     quantd.quantize(x, 0.1, axix=1)  # wrong
     quantd.dynamic_quantize(x, output_type="int7")  # wrong
 

@@ -28,7 +28,6 @@ struct Call {
   Admission::Waiting waiting;
   loop::Event granted;
   bool large = false;
-  bool held = false;
   bool counted = false;
   uint64_t bytes = 0;
   uint64_t wanted = 0;  // while it waits
@@ -64,11 +63,8 @@ class Model {
   uint64_t All() const {
     return Sum([](const Call& call) { return call.bytes; });
   }
-  uint64_t Held() const {
-    return Sum([](const Call& call) { return call.held ? call.bytes : 0; });
-  }
   uint64_t Large() const {
-    return Sum([](const Call& call) { return call.large && !call.held ? call.bytes : 0; });
+    return Sum([](const Call& call) { return call.large ? call.bytes : 0; });
   }
   int64_t Count(bool large_only) const {
     return static_cast<int64_t>(Sum([&](const Call& call) {
@@ -80,7 +76,7 @@ class Model {
   bool LargestWaitsForSmallOnes() const {
     if (queues_[true].empty() || !NoLargeOne()) return false;
     const uint64_t wanted = queues_[true].front()->wanted;
-    return wanted > kLargePart && wanted + Held() <= kBudget;
+    return wanted > kLargePart;
   }
   bool Fits(bool large, uint64_t bytes) const {
     if (Count(false) >= kMost || All() + bytes > kBudget) return false;
@@ -126,11 +122,7 @@ class Model {
       case 2:
         Ask();
         break;
-      case 3:
-      case 4:
-        Hold();
-        break;
-      case 5: {
+      case 3: {
         Call& call = Any();
         const uint64_t bytes = Below(call.bytes + 2);
         trace_ = absl::StrCat("shrink to ", bytes);
@@ -139,7 +131,7 @@ class Model {
         Grant();
         break;
       }
-      case 6: {
+      case 4: {
         Call& call = Any();
         trace_ = "computed";
         call.permit.Computed();
@@ -147,10 +139,10 @@ class Model {
         Grant();
         break;
       }
-      case 7:
+      case 5:
         Move();
         break;
-      case 8:
+      case 6:
         Cancel();
         break;
       default: {
@@ -158,7 +150,7 @@ class Model {
         trace_ = "release";
         call.permit.Release();
         call.bytes = 0;
-        call.counted = call.held = false;
+        call.counted = false;
         Grant();
         break;
       }
@@ -204,33 +196,6 @@ class Model {
     }
   }
 
-  void Hold() {
-    Call& from = Any();
-    Call* held = &Any();
-    if (held == &from || (!held->idle() && !held->held)) held = &New();
-    const uint64_t bytes = Below(3) == 0 ? RandomBytes(kBudget) : RandomBytes(kMiB);
-    const uint64_t spare = Below(2) * RandomBytes(2 * kMiB);
-    const uint64_t moved = std::min({spare, from.bytes, bytes});
-    trace_ = absl::StrCat("hold ", bytes, ", ", spare, " to spare");
-    const absl::Status status = admission_.Hold(bytes, spare, from.permit, held->permit);
-    if (held->bytes + bytes > kBudget / 2) {
-      EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-    } else if (Held() + bytes > kBudget / 2 || All() + bytes - moved > kBudget) {
-      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-      EXPECT_EQ(status.message(),
-                absl::StrCat("the server is busy: calls hold ", Held(),
-                             " bytes of memory, and all requests together ", All(),
-                             "; there is no room for ", bytes, " more; try again later"));
-      ++holds_refused_;
-    } else {
-      EXPECT_EQ(status, absl::OkStatus());
-      held->held = true;
-      held->bytes += bytes;
-      from.bytes -= moved;
-      Grant();
-    }
-  }
-
   // Moved out and back: a permit is the same in any place.
   void Move() {
     Call& call = Any();
@@ -262,7 +227,6 @@ class Model {
     EXPECT_EQ(admission_.inflight_requests(), Count(false)) << trace_;
     EXPECT_EQ(admission_.queued_requests(), static_cast<int64_t>(Queued())) << trace_;
     EXPECT_EQ(admission_.anyone_waits(), Queued() > 0) << trace_;
-    EXPECT_EQ(admission_.holds_refused(), holds_refused_) << trace_;
     EXPECT_EQ(admission_.has_plenty(),
               Queued() == 0 && All() <= kBudget / 2 && Count(false) <= kMost / 2)
         << trace_;
@@ -273,8 +237,7 @@ class Model {
   Admission admission_{{kBudget, kMost, kMostQueued}};
   std::vector<std::unique_ptr<Call>> calls_;
   std::deque<Call*> queues_[2];  // small and large calls
-  uint64_t holds_refused_ = 0;
-  std::string trace_;  // the last steps
+  std::string trace_;            // the last steps
 };
 
 TEST(AdmissionModel, SaysWhatAdmissionSays) {

@@ -21,7 +21,7 @@ namespace quantd::operations {
 namespace {
 
 using wire::kMethods;
-using wire::kUnaryOperations;
+using wire::kOperations;
 using wire::Random;
 
 // The text of an error, and the objects that own what is large.
@@ -57,7 +57,7 @@ Served Serve(const wire::Request& request, const Executor& executor) {
 TEST(AllocationsTest, IsNeverLessThanWhatIsTaken) {
   const uint64_t seed = wire::TestSeed(20261126);
   const Executor executor(1);
-  for (size_t i = 0; i < kUnaryOperations; ++i) {
+  for (size_t i = 0; i < kOperations; ++i) {
     int answered = 0;
     constexpr int kRequests = 3'000;
     for (int j = 0; j < kRequests; ++j) {
@@ -75,7 +75,7 @@ TEST(AllocationsTest, IsNeverLessThanWhatIsTaken) {
 
 TEST(AllocationsTest, TakesNextToNoMemoryItself) {
   const uint64_t seed = wire::TestSeed(20261127);
-  for (size_t i = 0; i < kUnaryOperations; ++i) {
+  for (size_t i = 0; i < kOperations; ++i) {
     for (int j = 0; j < 3'000; ++j) {
       Random random(seed + j);
       const wire::Request request = RandomParameters(kMethods[i].method, random);

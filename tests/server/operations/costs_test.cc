@@ -103,32 +103,9 @@ TEST(CostKindTest, EveryKindHasANumberOfItsOwn) {
         }
       }
     }
-    for (const bool values : {false, true}) {
-      for (const bool axis : {false, true}) {
-        CalibrationOptions options;
-        if (axis) options.axis = 0;
-        add(KindOf(MakeView(x.type, {kElements}), options, values), values, false);
-        options.method = CalibrationMethod::kPercentile;
-        add(KindOf(MakeView(x.type, {kElements}), options, values), values, false);
-      }
-    }
   }
   EXPECT_EQ(kinds.size(), count);
-  EXPECT_EQ(count, kDataTypes.size() * kDataTypes.size() * 2 * 2 * 7 + kDataTypes.size() * 8);
-}
-
-// All methods that count bins are one kind, whatever they do with the bins.
-TEST(CostKindTest, ACalibrationIsOfBinsOrNot) {
-  const TensorView x = MakeView(DataType::kFloat16, {100, 100});
-  CalibrationOptions options;
-  options.method = CalibrationMethod::kMse;
-  const CostKind bins = KindOf(x, options, false);
-  EXPECT_EQ(bins.bytes, 20'000U);
-  options.method = CalibrationMethod::kEntropy;
-  options.output_type = DataType::kInt4;
-  EXPECT_EQ(KindOf(x, options, false).index, bins.index);
-  options.axis = -1;
-  EXPECT_NE(KindOf(x, options, false).index, bins.index);
+  EXPECT_EQ(count, kDataTypes.size() * kDataTypes.size() * 2 * 2 * 7);
 }
 
 TEST(CostKindTest, LengthsOfEmbeddingsAndBitsAreKinds) {

@@ -20,7 +20,7 @@ namespace quantd::operations {
 namespace {
 
 using wire::kMethods;
-using wire::kUnaryOperations;
+using wire::kOperations;
 using wire::Method;
 using wire::Random;
 
@@ -51,7 +51,7 @@ void ForManyPlans(Method method, int requests, Check check) {
 }
 
 TEST(MemoryBoundTest, IsWhatThePlanSaysAndLittleMore) {
-  for (size_t i = 0; i < kUnaryOperations; ++i) {
+  for (size_t i = 0; i < kOperations; ++i) {
     ForManyPlans(kMethods[i].method, 30'000, [](const auto& request, const Operation& operation) {
       const uint64_t bound = MemoryBound(request);
       ASSERT_GE(bound, operation.memory_bytes());
@@ -64,7 +64,7 @@ TEST(MemoryBoundTest, IsWhatThePlanSaysAndLittleMore) {
 }
 
 TEST(ResponseBoundTest, IsWhatThePlanSaysAndLittleMore) {
-  for (size_t i = 0; i < kUnaryOperations; ++i) {
+  for (size_t i = 0; i < kOperations; ++i) {
     ForManyPlans(kMethods[i].method, 10'000, [](const auto& request, const Operation& operation) {
       const uint64_t bytes = wire::MaxEncodedBytes(operation.response_layout());
       ASSERT_GE(ResponseBound(request), bytes);
@@ -78,7 +78,7 @@ TEST(ResponseBoundTest, IsWhatThePlanSaysAndLittleMore) {
 
 // Tensors in shared memory are not the server's memory.
 TEST(MemoryBoundTest, OfTensorsInSharedMemoryThereIsTheRest) {
-  for (size_t i = 0; i < kUnaryOperations; ++i) {
+  for (size_t i = 0; i < kOperations; ++i) {
     ForManyPlans(kMethods[i].method, 10'000, [](const auto& request, const Operation& operation) {
       if (request.output_encoding == wire::Encoding::kValues) return;
       wire::Request shared = request;
@@ -114,7 +114,7 @@ TEST(MemoryBoundTest, OfRawRequestsItIsExactButForTheirParameters) {
     }
     return 0;
   };
-  for (size_t i = 0; i < kUnaryOperations; ++i) {
+  for (size_t i = 0; i < kOperations; ++i) {
     ForManyPlans(kMethods[i].method, 10'000, [&](wire::Request request, const Operation&) {
       request.output_encoding = wire::Encoding::kRaw;
       const absl::StatusOr<Operation> operation = Plan(request);
@@ -250,7 +250,7 @@ TEST(MemoryBoundTest, OwnRangesAreCountedFromManyScalesOn) {
 // makes.
 TEST(MemoryBoundTest, IsNeverLessThanThePlanSaysOfMessages) {
   const uint64_t seed = wire::TestSeed(20261125);
-  for (size_t i = 0; i < kUnaryOperations; ++i) {
+  for (size_t i = 0; i < kOperations; ++i) {
     int planned = 0;
     for (int j = 0; j < 10'000; ++j) {
       Random random(seed + j);

@@ -46,27 +46,5 @@ TEST(Drain, WhatComputesIsAnswered) {
   drain.join();
 }
 
-TEST(Drain, ACalibrationGoesOnToItsEnd) {
-  TestServer server;
-  const auto client = server.Connect();
-  Gate gate;
-  client->Say(transport::CallHead(1, Path("Calibrate")));
-  Send(*client, 1, Calibrate(Floats({10}), v1::CALIBRATION_METHOD_MIN_MAX), false);
-  ASSERT_TRUE(gate.Reached(1));
-  std::thread drain([&] { server.Drain(); });
-  EXPECT_TRUE(client->Until([&] { return !client->gone_away().empty(); }));
-  v1::CalibrateRequest more;
-  *more.mutable_x() = Floats({10}, 3);
-  Send(*client, 1, more);
-  EXPECT_EQ(client->Status(1), 0);
-  v1::CalibrateResponse response;
-  const auto responses = client->stream(1).Messages();
-  ASSERT_TRUE(responses.has_value() && responses->size() == 1);
-  ASSERT_TRUE(response.ParseFromString(responses->at(0)));
-  EXPECT_EQ(response.elements(), 20);
-  client->Until([&] { return client->closed(); });
-  drain.join();
-}
-
 }  // namespace
 }  // namespace quantd::rpc

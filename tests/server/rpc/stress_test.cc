@@ -202,70 +202,11 @@ void OneStream(Stub& stub, std::mt19937& random, Counts& counts) {
   Count(context, outcome, counts);
 }
 
-// Several messages, of one or of many channels, so that memory to hold is sometimes short, but
-// never too small for one call alone; the client may leave before, between and after them.
-void OneCalibration(Stub& stub, std::mt19937& random, Counts& counts) {
-  grpc::ClientContext context;
-  RandomDeadline(random, context);
-  const int64_t channels = random() % 3 == 0 ? 1 + random() % 16 : 1;
-  const uint32_t messages = 1 + random() % 6;
-  const uint32_t leave_after = random() % 4 == 0 ? random() % (messages + 1) : 1000;
-  float low = 1e9F, high = -1e9F;
-  v1::CalibrateResponse response;
-  const auto writer = stub.Calibrate(&context, &response);
-  for (uint32_t i = 0; i < messages; ++i) {
-    if (i == leave_after) context.TryCancel();
-    const auto rows = static_cast<int64_t>(random() % 3 == 0 ? 20'000 : 1 + random() % 50);
-    std::vector<float> values(static_cast<size_t>(rows * channels));
-    for (float& value : values) value = static_cast<float>(random() % 100'000) - 30'000;
-    low = std::min(low, *std::min_element(values.begin(), values.end()));
-    high = std::max(high, *std::max_element(values.begin(), values.end()));
-    v1::CalibrateRequest request;
-    if (i == 0) {
-      v1::CalibrationOptions& options = *request.mutable_options();
-      // All values as well, but by another method.
-      if (random() % 2 == 0) {
-        options.set_method(v1::CALIBRATION_METHOD_PERCENTILE);
-        options.set_percentile(100);
-      }
-      options.set_axis(1);
-      options.set_return_state(random() % 2 == 0);
-    }
-    request.mutable_x()->set_data_type(v1::DATA_TYPE_FLOAT);
-    request.mutable_x()->add_shape(rows);
-    request.mutable_x()->add_shape(channels);
-    request.mutable_x()->set_raw_data(values.data(), values.size() * sizeof(float));
-    if (!writer->Write(request)) break;
-  }
-  if (leave_after == messages) context.TryCancel();
-  writer->WritesDone();
-  Outcome outcome;
-  outcome.status = writer->Finish();
-  outcome.cancelled = leave_after <= messages;
-  outcome.misses = !response.has_range();
-  std::vector<float> range(static_cast<size_t>(2 * channels));
-  const std::string& bytes = response.range().raw_data();
-  if (!outcome.misses && bytes.size() == range.size() * sizeof(float)) {
-    std::memcpy(range.data(), bytes.data(), bytes.size());
-    const auto [least, most] = std::minmax_element(range.begin(), range.end());
-    if (*least != low || *most != high) {
-      outcome.wrong = absl::StrCat("Range from ", *least, " to ", *most, ", not from ", low, " to ",
-                                   high, ". ");
-    }
-  } else if (!outcome.misses) {
-    outcome.wrong = absl::StrCat("A range of ", bytes.size(), " bytes. ");
-  }
-  Count(context, outcome, counts);
-}
-
 void OneOfAny(Stub& stub, std::mt19937& random, Counts& counts) {
-  const uint32_t kind = random() % 3;
-  if (kind == 0) {
+  if (random() % 2 == 0) {
     OneUnary(stub, random, counts);
-  } else if (kind == 1) {
-    OneStream(stub, random, counts);
   } else {
-    OneCalibration(stub, random, counts);
+    OneStream(stub, random, counts);
   }
 }
 

@@ -177,13 +177,6 @@ v1::QuantizeRequest Quantize(v1::Tensor x) {
   return request;
 }
 
-v1::CalibrateRequest Calibrate(v1::Tensor x, v1::CalibrationMethod method) {
-  v1::CalibrateRequest request;
-  request.mutable_options()->set_method(method);
-  *request.mutable_x() = std::move(x);
-  return request;
-}
-
 TensorView View(const v1::Tensor& tensor) {
   TensorView view;
   view.data_type = static_cast<DataType>(tensor.data_type());

@@ -66,7 +66,6 @@ int Call(transport::Client& client, int32_t id, absl::string_view method,
 v1::Tensor Floats(const std::vector<int64_t>& shape, float value = 1);
 v1::Tensor FloatValues(const std::vector<int64_t>& shape, float value = 1);
 v1::QuantizeRequest Quantize(v1::Tensor x);
-v1::CalibrateRequest Calibrate(v1::Tensor x, v1::CalibrationMethod method);
 // The tensor, which must outlive the view.
 TensorView View(const v1::Tensor& tensor);
 // What the core makes of x, with the request's scale, axis and output type.

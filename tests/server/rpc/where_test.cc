@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "quantd/calibration.h"
 #include "testing.h"
 
 namespace quantd::rpc {
@@ -27,20 +26,6 @@ struct Case {
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
-
-// A state with `channels` channels.
-std::string State(int64_t channels) {
-  CalibrationOptions options;
-  options.axis = 1;
-  Calibrator calibrator = *Calibrator::Create(options);
-  const std::vector<float> values(static_cast<size_t>(64 * channels), 1.0F);
-  TensorView x;
-  x.data_type = DataType::kFloat;
-  x.shape = {64, channels};
-  x.bytes = {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)};
-  EXPECT_TRUE(calibrator.Add(x, Executor(1), [] { return false; }).ok());
-  return calibrator.State();
-}
 
 Case OfQuantize(const std::string& name, const v1::Tensor& x, const std::string& expected) {
   return {name, "Quantize", [x] { return Quantize(x).SerializeAsString(); }, expected};
@@ -66,19 +51,7 @@ Case OfElementsDecodedLate(const std::string& name, int64_t elements, const std:
   return {name, "Quantize", message, expected};
 }
 
-Case OfCalibrate(const std::string& name, const v1::Tensor& x, v1::CalibrationMethod method,
-                 const std::string& expected, bool has_axis = false) {
-  const auto message = [=] {
-    v1::CalibrateRequest request = Calibrate(x, method);
-    if (has_axis) request.mutable_options()->set_axis(1);
-    return request.SerializeAsString();
-  };
-  return {name, "Calibrate", message, expected};
-}
-
 std::vector<Case> Cases() {
-  constexpr auto kMinMax = v1::CALIBRATION_METHOD_MIN_MAX;
-  constexpr auto kPercentile = v1::CALIBRATION_METHOD_PERCENTILE;
   std::vector<Case> cases = {
       // A quarter of a nanosecond per byte; up to 300 us are short.
       OfQuantize("Small", Floats({3}), "l"),
@@ -94,17 +67,6 @@ std::vector<Case> Cases() {
       // Any of the bytes may be values: 10 ns each.
       OfElementsDecodedLate("FewElementsDecodedLate", 5'000, "l"),
       OfElementsDecodedLate("ManyElementsDecodedLate", 50'000, "-"),
-      // A message and its result: 10 us per channel, 30 with bins; 10 ms for a search.
-      OfCalibrate("FewElements", Floats({100, 2}), kMinMax, "ll"),
-      OfCalibrate("ManyElements", Floats({301'000, 1}), kMinMax, "-l"),
-      OfCalibrate("FewChannels", Floats({1, 29}), kMinMax, "ll", true),
-      OfCalibrate("ManyChannels", Floats({1, 31}), kMinMax, "l-", true),
-      OfCalibrate("FewBins", Floats({1, 9}), kPercentile, "ll", true),
-      OfCalibrate("ManyBins", Floats({1, 11}), kPercentile, "l-", true),
-      OfCalibrate("Mse", Floats({1}), v1::CALIBRATION_METHOD_MSE, "l-"),
-      OfCalibrate("Entropy", Floats({1}), v1::CALIBRATION_METHOD_ENTROPY, "l-"),
-      OfCalibrate("FewOfItsValues", FloatValues({1'300}), kMinMax, "ll"),
-      OfCalibrate("ManyOfItsValues", FloatValues({1'600}), kMinMax, "-l"),
   };
   // 10 ns per byte of a compressed response.
   const transport::Fields gzip = {{"grpc-accept-encoding", "gzip"},
@@ -113,19 +75,6 @@ std::vector<Case> Cases() {
   cases.back().metadata = gzip;
   cases.push_back(OfQuantize("ManyBytesToCompress", Floats({31'000}), "-"));
   cases.back().metadata = gzip;
-  cases.push_back(OfCalibrate("FewChannelsToCompress", Floats({1, 12}), kMinMax, "ll", true));
-  cases.back().metadata = gzip;
-  for (const bool is_long : {false, true}) {
-    // 20 ns per byte of the state; no bins, so that the result is short.
-    const auto message = [=] {
-      v1::CalibrateRequest request;
-      request.mutable_options()->set_axis(1);
-      request.set_state(State(is_long ? 5'000 : 29));
-      return request.SerializeAsString();
-    };
-    cases.push_back(
-        {is_long ? "LargeState" : "SmallState", "Calibrate", message, is_long ? "--" : "ll"});
-  }
   return cases;
 }
 
@@ -236,16 +185,12 @@ TEST(Learned, WhatTookLongTakesACore) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     gate.Open();
     EXPECT_EQ(client->Status(id), 0);
-    if (method == "Calibrate") ++kernels;  // the result
     id += 2;
     return led;
   };
   const v1::QuantizeRequest quantize = Quantize(Floats({1'000}));
-  const auto calibrate = Calibrate(Floats({1'000}), v1::CALIBRATION_METHOD_MIN_MAX);
   EXPECT_TRUE(leads("Quantize", quantize));
   EXPECT_FALSE(leads("Quantize", quantize));
-  EXPECT_TRUE(leads("Calibrate", calibrate));
-  EXPECT_FALSE(leads("Calibrate", calibrate));
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ TEST(DecodeTest, EveryFieldOfARequestIsRead) {
   *dequantize.mutable_x() = MakeTensor(v1::DATA_TYPE_INT8, {1}, "\x05");
   *dequantize.mutable_scale() = GoodQuantize().scale();
   const v1::QuantizeRequest quantize = GoodQuantize();
-  const std::array<const google::protobuf::Message*, kUnaryOperations> requests = {
+  const std::array<const google::protobuf::Message*, kOperations> requests = {
       &quantize, &dequantize, &dynamic, &embeddings};
   for (size_t method = 0; method < requests.size(); ++method) {
     const Decoded without =

@@ -217,7 +217,7 @@ TEST(ResponseTest, RandomLayoutsAreWhatProtobufWouldWrite) {
       return Layout(kDataTypes[Below(random, kDataTypes.size())].type, shape);
     };
     ResponseLayout layout;
-    layout.method = kMethods[Below(random, kUnaryOperations)].method;
+    layout.method = kMethods[Below(random, kOperations)].method;
     layout.encoding = OneIn(random, 2) ? Encoding::kRaw : Encoding::kValues;
     layout.y = tensor(30);
     if (layout.encoding == Encoding::kRaw && OneIn(random, 3)) {

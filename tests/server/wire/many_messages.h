@@ -32,7 +32,7 @@ inline const google::protobuf::Descriptor& DescriptorOf(Method method) {
 
 inline std::string SensibleMessage(Method subject, Random& random) {
   if (subject != Method::kStream) return RandomRequest(subject, random);
-  const Method method = kMethods[Below(random, kUnaryOperations)].method;
+  const Method method = kMethods[Below(random, kOperations)].method;
   return MakeItem(random(), method, RandomRequest(method, random)).SerializeAsString();
 }
 

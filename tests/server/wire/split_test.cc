@@ -41,7 +41,7 @@ void PutBack(const RawData& raw, Message& request) {
 
 // The operation of the item, or null.
 Message* OperationOf(v1::StreamRequest& item, Method& method) {
-  for (size_t i = 0; i < kUnaryOperations; ++i) {
+  for (size_t i = 0; i < kOperations; ++i) {
     const auto* const field = v1::StreamRequest::descriptor()->FindFieldByNumber(
         static_cast<int>(kMethods[i].item_field));
     if (!item.GetReflection()->HasField(item, field)) continue;

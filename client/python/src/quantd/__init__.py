@@ -14,14 +14,13 @@ array([[-127,  -25,   76],
 True
 
 Client is for threads, AsyncClient for asyncio; both have quantize, dequantize, dynamic_quantize,
-quantize_embeddings, calibrate, stream, info and health.
-local() gives the same without a server, and quantd.quantize, dequantize, dynamic_quantize, quantize_embeddings and calibrate are
+quantize_embeddings, info and health; Client has stream as well.
+local() gives the same without a server, and calibrate; quantd.quantize, dequantize, dynamic_quantize, quantize_embeddings and calibrate are
 its methods as functions (package quantd-core). load and save are for files of quantized tensors. Failed calls raise QuantdError.
 """
 
 from . import checkpoints
 from .aio import AsyncClient
-from .aio_stream import AsyncStream
 from .calibration import Calibrated
 from .client import Client
 from .embeddings import PRESETS as EMBEDDING_PRESETS
@@ -57,7 +56,6 @@ __version__ = "0.1.0"
 __all__ = [
     "ArgumentError",
     "AsyncClient",
-    "AsyncStream",
     "Calibrated",
     "Client",
     "DataType",

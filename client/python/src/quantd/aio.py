@@ -2,23 +2,24 @@
 
 import asyncio
 import traceback
-from typing import Any, Awaitable, Dict, Iterator, List
+from typing import Any, Awaitable, Coroutine, Dict, Iterator, List, TypeVar
 
 import grpc
 import grpc.aio
 
-from . import calls, feed_async, split
-from .aio_stream import AsyncStream, Later
+from . import calls, split
 from .base import Base
-from .calibration import Calibrated
 from .errors import QuantdError, cancelled, from_rpc_error
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings, ServerInfo
+
+_T = TypeVar("_T")
+Later = Coroutine[Any, Any, _T]
 
 
 class AsyncClient(
     Base[
         Later[Quantized[Later[Dequantized]]], Later[Dequantized], Later[DynamicQuantized[Later[Dequantized]]],
-        Later[QuantizedEmbeddings], Later[Calibrated], Later[ServerInfo], Later[str], AsyncStream,
+        Later[QuantizedEmbeddings], Later[ServerInfo], Later[str],
     ]
 ):
     """A connection to a quantd server for asyncio.
@@ -26,7 +27,7 @@ class AsyncClient(
         async with quantd.AsyncClient() as client:
             answers = await asyncio.gather(*(client.dynamic_quantize(x) for x in tensors))
 
-    Has Client's arguments and methods; those that call the server return awaitables. It belongs to the event loop in which it
+    Has Client's arguments and methods, except stream; those that call the server return awaitables. It belongs to the event loop in which it
     is first used. Cancelling a task cancels its call.
 
     Parameters
@@ -35,18 +36,16 @@ class AsyncClient(
         As in Client.
     """
 
-    _stream_kind = AsyncStream
-
     def _connect(self) -> None:
         self._channel: Any = None
-        self._health_channel: Any = None
+        self._any_channel: Any = None
         self._methods: Dict[str, Any] = {}
         self._closed = False
 
     async def close(self) -> None:
         """Close the connection; calls in flight are cancelled. Does nothing in a child of fork: the parent owns the connection."""
         self._closed = True
-        for channel in (self._channel, self._health_channel):
+        for channel in (self._channel, self._any_channel):
             if channel is not None and self._transport.is_here:
                 await channel.close()
 
@@ -62,8 +61,8 @@ class AsyncClient(
             raise ValueError("this client is closed")
         if self._channel is None:  # here and not earlier: a channel belongs to the loop that runs when it is made
             self._channel = self._transport.channel(grpc.aio)
-            self._health_channel = self._transport.channel(grpc.aio, check_health=False)  # as in Client
-            self._methods = self._transport.methods(self._channel, self._health_channel)
+            self._any_channel = self._transport.channel(grpc.aio, check_health=False)  # as in Client
+            self._methods = self._transport.methods(self._channel, self._any_channel)
         return self._methods[name]
 
     async def _drive(self, steps: calls.Steps[Any]) -> Any:
@@ -98,12 +97,8 @@ class AsyncClient(
         """The outcome of a step. Not a coroutine: each one between a task and its call takes time whenever the task wakes up."""
         if isinstance(step, calls.Send):
             return self._method(step.method)(step.data, timeout=step.timeout)
-        if isinstance(step, calls.Feed):
-            return feed_async.run(self._method("calibrate"), step)
         if isinstance(step, calls.Wait):
             return asyncio.sleep(step.seconds)
-        if isinstance(step, calls.Think):
-            return asyncio.get_running_loop().run_in_executor(None, step.work)
         return self._together(step.calls)
 
     async def _together(self, each: Iterator[calls.Steps[None]]) -> None:

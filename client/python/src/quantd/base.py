@@ -5,7 +5,6 @@ from typing import Any, Callable, Generic, Optional, Sequence, Tuple, TypeVar
 import grpc
 
 from . import calls, messages
-from .calibrate_call import ACalibrated, Calibrates, Calibration
 from .choices import seconds
 from .operations import ADequantized, ADynamicQuantized, AQuantized, AQuantizedEmbeddings, Operations
 from .shared import SharesMemory
@@ -13,20 +12,14 @@ from .transport import Transport, health, server_info
 
 AServerInfo = TypeVar("AServerInfo")
 AText = TypeVar("AText")
-AStream = TypeVar("AStream")
 
 
 class Base(
     Operations[AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings],
-    Calibrates[ACalibrated],
     SharesMemory,
-    Generic[
-        AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings, ACalibrated, AServerInfo, AText, AStream,
-    ],
+    Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings, AServerInfo, AText],
 ):
     """A client without the sending: subclasses implement `_drive`, and choose the type of results."""
-
-    _stream_kind: Callable[..., Any]
 
     def __init__(
         self,
@@ -65,9 +58,6 @@ class Base(
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.address}>"
 
-    def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Any:
-        return self._drive(calls.calibrate(self, call, timeout))
-
     def _ask(self, method: str, request: Any, parse: Callable[[bytes], Any], timeout: Optional[float]) -> Any:
         return self._drive(calls.ask(self, method, request, parse, self._deadline(timeout)))
 
@@ -102,20 +92,3 @@ class Base(
             "SERVING", "NOT_SERVING" or "UNKNOWN". AsyncClient returns an awaitable of it.
         """
         return self._ask("health", messages.HealthCheckRequest(service=service), health, timeout)
-
-    def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> AStream:
-        """Open a stream of many calls; see Stream.
-
-        Parameters
-        ----------
-        max_in_flight : int, optional
-            Calls that may be unanswered at a time.
-        timeout : float, optional
-            Seconds for the whole stream; None: no such limit.
-
-        Returns
-        -------
-        Stream
-            To be used in a `with` statement. AsyncClient returns an AsyncStream, for `async with`.
-        """
-        return self._stream_kind(self, max_in_flight, timeout)

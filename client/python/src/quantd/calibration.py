@@ -1,7 +1,7 @@
 """Calibration: the choices of calibrate, the types of its data, and its result."""
 
 from dataclasses import dataclass
-from typing import Any, AsyncIterable, Dict, Iterable, Literal, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Literal, Optional, Tuple, Union
 
 from .choices import NON_FINITES, SYMMETRIES, choice, numbered, type_number
 from .errors import wrong_type
@@ -10,8 +10,8 @@ from .types import ArrayLike, DataType, described
 
 Method = Literal["min_max", "percentile", "entropy", "mse"]
 METHODS = numbered(Method)
-# The data of calibrate: an array, or many. Asynchronous iterables are for AsyncClient.
-Arrays = Union[ArrayLike, Iterable[ArrayLike], AsyncIterable[ArrayLike]]
+# The data of calibrate: an array, or many.
+Arrays = Union[ArrayLike, Iterable[ArrayLike]]
 States = Union[bytes, bytearray, memoryview, Iterable[Union[bytes, bytearray, memoryview]]]
 
 
@@ -97,15 +97,13 @@ def is_array(xs: Any) -> bool:
         raise wrong_type("xs", f"xs is a {type(xs).__name__}, must be an array or an iterable of arrays")
     if hasattr(xs, "__array__") or hasattr(xs, "__dlpack__"):
         return True
-    return not hasattr(xs, "__iter__") and not hasattr(xs, "__aiter__")
+    return not hasattr(xs, "__iter__")
 
 
 def arrays(xs: Any) -> Iterable[Any]:
     """The arrays of the calibration, one after the other."""
     if is_array(xs):
         return (xs,)
-    if not hasattr(xs, "__iter__"):
-        raise wrong_type("xs", f"xs is a {type(xs).__name__}, which only AsyncClient can iterate over")
     return xs
 
 

@@ -6,16 +6,14 @@ into the generator; any other exception ends both.
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional, TypeVar, Union
 
 from . import split
-from .calibrate_call import Calibration
-from .calibration import Calibrated
 from .errors import QuantdError, ResourceExhaustedError, from_item_error, wrong_answer
 from .messages import GetServerInfoRequest
 from .requests import Request
 from .results import Result
-from .retry import Attempts, Deadline
+from .retry import UNHEALTHY, Attempts, Deadline
 from .transport import Transport, server_info
 
 _T = TypeVar("_T")
@@ -31,14 +29,6 @@ class Send:
     timeout: Optional[float]
 
 
-class Feed(NamedTuple):
-    """One attempt of a calibrate; its outcome is the answer's bytes."""
-
-    call: Calibration
-    limits: split.Limits
-    timeout: Optional[float]
-
-
 class Wait(NamedTuple):
     """Time that passes."""
 
@@ -51,13 +41,7 @@ class Together(NamedTuple):
     calls: "Iterator[Steps[None]]"
 
 
-class Think(NamedTuple):
-    """Work that may read a whole tensor, which must not run on the thread of a loop; its outcome is what it returns."""
-
-    work: Callable[[], Any]
-
-
-Step = Union[Send, Feed, Wait, Together, Think]
+Step = Union[Send, Wait, Together]
 Steps = Generator[Step, Any, _T]
 
 
@@ -95,6 +79,10 @@ def send(caller: Caller, method: str, data: bytes, deadline: Deadline) -> Steps[
             return answer
         except QuantdError as error:
             failure = error
+        if UNHEALTHY in failure.message and not method.startswith("any_"):
+            method = f"any_{method}"
+            if caller._transport.retry:
+                continue
         attempts = attempts or Attempts(caller._transport.retry, deadline)
         yield Wait(attempts.wait_after(failure))
 
@@ -170,22 +158,11 @@ def _limits_after(failure: QuantdError, caller: Caller, deadline: Deadline) -> S
 
 def _in_pieces(caller: Caller, request: Request, known: split.Limits, deadline: Deadline) -> Steps[Optional[Result]]:
     """The result of a request that is better sent in pieces; None if it is not."""
-    batches = split.plan(request, known, caller)
-    return None if batches is None else (yield from _run(caller, batches, deadline))
-
-
-def _run(caller: Caller, batches: split.Batches, deadline: Deadline) -> Steps[Result]:
-    def advance() -> Tuple[Optional[Iterator[split.Piece]], Any]:
-        try:
-            return next(batches), None
-        except StopIteration as done:
-            return None, done.value
-
-    while True:
-        batch, result = yield Think(advance)
-        if batch is None:
-            return result
-        yield Together(_piece(caller, piece, deadline) for piece in batch)
+    plan = split.plan(request, known, caller)
+    if plan is None:
+        return None
+    yield Together(_piece(caller, piece, deadline) for piece in plan.pieces)
+    return parsed(plan.finish)
 
 
 def _piece(caller: Caller, piece: split.Piece, deadline: Deadline) -> Steps[None]:
@@ -194,26 +171,3 @@ def _piece(caller: Caller, piece: split.Piece, deadline: Deadline) -> Steps[None
     except QuantdError as error:
         raise piece.explain(error) from None
     parsed(lambda data: piece.accept(piece.request.decode(data, caller)), answer)
-
-
-def calibrate(caller: Caller, call: Calibration, timeout: Optional[float]) -> Steps[Calibrated]:
-    """The result of a calibrate, repeated as long as that is allowed: see Source."""
-    deadline = caller._deadline(timeout)
-    known = yield from limits(caller, deadline)
-    attempts, asked_again = Attempts(caller._transport.retry, deadline), False
-    while True:
-        try:
-            answer = yield Feed(call, known, deadline.left())
-            break
-        except QuantdError as error:
-            failure = error
-        if call.source.spent:
-            raise failure
-        if isinstance(failure, ResourceExhaustedError) and not asked_again:  # the limit may have become lower
-            before, asked_again = known, True
-            known = yield from _limits_after(failure, caller, deadline)
-            if known == before:
-                raise failure
-            continue
-        yield Wait(attempts.wait_after(failure))
-    return parsed(call.decode, answer)

@@ -7,19 +7,15 @@ from typing import Any, Deque, Iterator, Optional, Tuple
 
 import grpc
 
-from . import calls, feed, split
+from . import calls, split
 from .base import Base
-from .calibrate_call import Calibration
-from .calibration import Calibrated, arrays
 from .errors import QuantdError, from_rpc_error
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings, ServerInfo
 from .stream import Stream
 
 
 class Client(
-    Base[
-        Quantized[Dequantized], Dequantized, DynamicQuantized[Dequantized], QuantizedEmbeddings, Calibrated, ServerInfo, str, Stream
-    ]
+    Base[Quantized[Dequantized], Dequantized, DynamicQuantized[Dequantized], QuantizedEmbeddings, ServerInfo, str]
 ):
     """A connection to a quantd server. Thread-safe; close it, or use it in a `with` statement.
 
@@ -45,8 +41,9 @@ class Client(
     allow_insecure_token : bool, optional
         Send the token over a network without TLS, too, for example to a proxy that adds TLS.
     retry : bool, optional
-        Whether a call that fails with UNAVAILABLE is made again, as quantd.SERVICE_CONFIG says: up to 5 times, after the time that
-        the server asks for, or else after growing random times. A stream that breaks with UNAVAILABLE is opened again.
+        Whether a call that fails with UNAVAILABLE is made again, after the time that the server asks for, or else after growing random
+        times: until its timeout while no server has processed anything of it, so that a restart costs no call; 5 times if its
+        connection was lost on the way, or if it has no timeout. A stream that breaks with UNAVAILABLE is opened again.
     options : sequence of (str, value), optional
         More gRPC channel options. A "grpc.service_config" among them replaces quantd's: its retries, its round robin among
         the address's servers, and its health checks.
@@ -55,19 +52,34 @@ class Client(
         QUANTD_SHARED_MEMORY_DIR.
     """
 
-    _stream_kind = Stream
-
     def _connect(self) -> None:
         self._channel = self._transport.channel()
-        # A channel with health checks would not ask a server that reports NOT_SERVING. Connects on first use.
-        self._health_channel = self._transport.channel(check_health=False)
-        self._methods = self._transport.methods(self._channel, self._health_channel)
+        # For the question whether a server is healthy, and for calls if none is. Connects on first use.
+        self._any_channel = self._transport.channel(check_health=False)
+        self._methods = self._transport.methods(self._channel, self._any_channel)
 
     def close(self) -> None:
         """Close the connection; calls in flight are cancelled. Does nothing in a child of fork: the parent owns the connection."""
         if self._transport.is_here:
             self._channel.close()
-            self._health_channel.close()
+            self._any_channel.close()
+
+    def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> Stream:
+        """Open a stream of many calls; see Stream.
+
+        Parameters
+        ----------
+        max_in_flight : int, optional
+            Calls that may be unanswered at a time.
+        timeout : float, optional
+            Seconds for the whole stream; None: no such limit.
+
+        Returns
+        -------
+        Stream
+            To be used in a `with` statement.
+        """
+        return Stream(self, max_in_flight, timeout)
 
     def __enter__(self) -> "Client":
         return self
@@ -78,10 +90,6 @@ class Client(
     def _method(self, name: str) -> Any:
         self._transport.check_process()
         return self._methods[name]
-
-    def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Any:
-        arrays(call.source.xs)  # it refuses what only AsyncClient can iterate over
-        return super()._calibrate(call, timeout)
 
     def _drive(self, steps: calls.Steps[Any], outcome: Any = None) -> Any:
         """The result of a call whose last step had this outcome."""
@@ -107,12 +115,8 @@ class Client(
         """The outcome of a step."""
         if isinstance(step, calls.Send):
             return self._method(step.method)(step.data, timeout=step.timeout)
-        if isinstance(step, calls.Feed):
-            return _outcome(feed.start(self._method("calibrate"), step))
         if isinstance(step, calls.Wait):
             return time.sleep(step.seconds)
-        if isinstance(step, calls.Think):
-            return step.work()
         return self._together(step.calls)
 
     def _together(self, each: Iterator[calls.Steps[None]]) -> None:

@@ -12,10 +12,8 @@ from .choices import (
     type_number, warn_of_lost_signs)
 from .embeddings import BitOrder, BitThreshold, Preset, Recipe, SignedBits
 from .engine_calibrate import calibrate
-from .engine_stream import EngineStream
 from .foreign import Array
-from .items import Out
-from .types import ArrayLike, CodeTypeLike, DataType, FloatTypeLike, ScaleTypeLike, as_array, data_type, spelled_out
+from .types import ArrayLike, CodeTypeLike, DataType, FloatTypeLike, Out, ScaleTypeLike, as_array, data_type, spelled_out
 
 _VARIABLE = "QUANTD_THREADS"
 _CODES = {code.value[0]: code for code in StatusCode}
@@ -73,7 +71,7 @@ class Engine:
     TypeError and ValueError. An `out` that can't take y is a ValueError.
     """
 
-    _extensions: Tuple[str, ...] = ("stream", "embeddings", "calibrate")
+    _extensions: Tuple[str, ...] = ("embeddings", "calibrate")
 
     def __init__(self, threads: Optional[int] = None, *, timeout: Optional[float] = None):
         from quantd_core import _native
@@ -279,7 +277,7 @@ class Engine:
         self,
         xs: calibration.Arrays = (),
         *,
-        method: Optional[calibration.Method] = "mse",
+        method: Optional[calibration.Method] = "min_max",
         output_type: Optional[CodeTypeLike] = None,
         axis: Optional[int] = None,
         symmetry: Optional[Symmetry] = None,
@@ -292,7 +290,46 @@ class Engine:
     ) -> calibration.Calibrated:
         """Find scale, zero point and range of many arrays.
 
-        Arguments and result are those of Client.calibrate; `threads` as in quantize.
+        The result is a function of all values together: their order, their division into arrays, and the workers that
+        counted them change no bit. An endless iterator takes no memory.
+
+        Parameters
+        ----------
+        xs : array_like, or iterable of array_like
+            float32, float16, bfloat16 or int32 of any shape that has the axis.
+        method : {"min_max", "percentile", "entropy", "mse"}, optional
+            Which range is chosen: that of all values (the default); of all but the outermost few; the one that loses the least
+            information; the one with the smallest mean squared error. The last two are for integers only.
+        output_type : DataTypeLike, optional
+            The type that will be quantized to; uint8 by default.
+        axis : int, optional
+            The dimension with one scale per index, where all arrays have the same length; by default there is one scale.
+        symmetry : {"asymmetric", "symmetric"}, optional
+            As in dynamic_quantize.
+        percentile : float, optional
+            For "percentile": how many of 100 values the range covers, above 50 and at most 100; 99.99 by default.
+        non_finite : {"reject", "ignore"}, optional
+            Whether NaN and infinities are an error (the default), or are counted and left out.
+        return_state : bool, optional
+            Whether the result has a ``state``.
+        states : bytes, or iterable of bytes, optional
+            The states of other results, which are added to this call's values.
+        timeout : float, optional
+            Seconds that the call may take, including the time to make the arrays.
+        threads : int, optional
+            As in quantize.
+
+        Returns
+        -------
+        Calibrated
+            The result, with a scale of shape () or (x.shape[axis],).
+
+        Raises
+        ------
+        QuantdError
+            When the call fails; InvalidArgumentError names the field.
+        TypeError, ValueError
+            For arguments that no calibration can take, such as float64 arrays; and any exception that xs raises.
         """
         from quantd_core import _native
 
@@ -302,10 +339,6 @@ class Engine:
             _native, self._operand, _fail, xs, states, named, axis, flag(return_state, "return_state", False),
             *self._limits(timeout, threads)
         )
-
-    def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> EngineStream:
-        """Client.stream's counterpart. A call computes when it is made, on all threads: its future is done."""
-        return EngineStream(self, max_in_flight, timeout)
 
     def info(self, *, timeout: Optional[float] = None) -> results.ServerInfo:
         """Version, instruction set and threads. No limits: messages and memory are as large as an int gets."""

@@ -143,6 +143,9 @@ def from_rpc_error(error: "grpc.RpcError") -> QuantdError:
         no_retry = not pushback.isdecimal()  # a negative number, or none: the server wants no other attempt
         retry_after = retry_after if no_retry else int(pushback) / 1000
     code, text = error.code() or StatusCode.UNKNOWN, error.details() or ""
+    if "Failed parsing HTTP/2" in text or "http1.x server" in text:
+        # Nothing is different at the next attempt.
+        text, no_retry = f"{text} (the server answered, but not in plain HTTP/2: does it need TLS? See tls_ca and QUANTD_TLS_CA)", True
     if code is StatusCode.CANCELLED and text.startswith("Received RST_STREAM"):
         # A server or proxy that dropped the call, such as one that stops: nobody here cancelled it.
         code = StatusCode.UNAVAILABLE

@@ -15,7 +15,7 @@ class Local(Engine, SharesMemory):
     Shared memory has no advantage here, and makes no difference.
     """
 
-    _extensions = ("stream", "embeddings", "calibrate", "shared_memory")
+    _extensions = ("embeddings", "calibrate", "shared_memory")
 
     def __init__(self, threads: Optional[int], *, timeout: Optional[float], shared_memory_dir: Optional[str]):
         super().__init__(threads, timeout=timeout)

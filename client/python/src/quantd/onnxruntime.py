@@ -1,4 +1,4 @@
-"""ONNX Runtime's static quantization with quantd's calibration: in this process, or on a server.
+"""ONNX Runtime's static quantization with quantd's calibration, in this process.
 
     from quantd.onnxruntime import quantize_static
 
@@ -7,7 +7,7 @@
 onnxruntime keeps the values of all batches until they are counted. This module keeps one state of some kB per tensor, however many
 values it has seen: batches may be endless, come in any order, and be shared among workers whose states are merged afterwards.
 
-Needs the packages onnx and onnxruntime, and quantd-core unless a client is given.
+Needs the packages onnx, onnxruntime and quantd-core.
 """
 
 import inspect
@@ -20,7 +20,7 @@ import onnx
 from onnxruntime import quantization
 from onnxruntime.quantization import calibrate as _calibrate
 
-from .local import local
+from .functions import in_process
 
 _OUTPUT_TYPES = {
     quantization.QuantType.QInt8: "int8",
@@ -57,9 +57,7 @@ class Calibrater(_Base):
     use_external_data_format : bool, optional
         For models of 2 GiB and more.
     method, output_type, percentile, non_finite
-        As in Client.calibrate.
-    client : Client or Local, optional
-        Does the calibration; quantd.local() by default.
+        As in quantd.calibrate.
     """
 
     def __init__(
@@ -70,11 +68,10 @@ class Calibrater(_Base):
         symmetric: bool = False,
         use_external_data_format: bool = False,
         *,
-        method: str = "mse",
+        method: str = "min_max",
         output_type: Any = "uint8",
         percentile: Optional[float] = None,
         non_finite: Optional[str] = None,
-        client: Any = None,
     ):
         super().__init__(
             model_path,
@@ -83,7 +80,7 @@ class Calibrater(_Base):
             symmetric=symmetric,
             use_external_data_format=use_external_data_format,
         )
-        self._client = local() if client is None else client
+        self._engine = in_process()
         self._symmetry = "symmetric" if symmetric else "asymmetric"
         self._method, self._output_type, self._percentile = method, output_type, percentile
         # Everything before the result: counting, with a method that does not search.
@@ -133,7 +130,7 @@ class Calibrater(_Base):
 
     def _add(self, name: str, x: Any, *states: Optional[bytes]) -> None:
         known = [state for state in states if state is not None]
-        self.states[name] = self._client.calibrate(x, states=known, **self._counting).state
+        self.states[name] = self._engine.calibrate(x, states=known, **self._counting).state
 
     def compute_data(self) -> Any:
         """The range of each tensor.
@@ -145,7 +142,7 @@ class Calibrater(_Base):
         """
         ranges = {}
         for name, state in self.states.items():
-            found = self._client.calibrate(
+            found = self._engine.calibrate(
                 states=state, method=self._method, output_type=self._output_type, symmetry=self._symmetry, percentile=self._percentile
             )
             low, high = found.range.astype(self._dtypes.get(name, np.float32))
@@ -158,10 +155,9 @@ def quantize_static(
     model_output: Union[str, Path],
     calibration_data_reader: Any,
     *,
-    method: str = "mse",
+    method: str = "min_max",
     percentile: Optional[float] = None,
     non_finite: Optional[str] = None,
-    client: Any = None,
     states: Optional[Mapping[str, bytes]] = None,
     **options: Any,
 ) -> Dict[str, bytes]:
@@ -176,9 +172,7 @@ def quantize_static(
     calibration_data_reader : onnxruntime.quantization.CalibrationDataReader or None
         The batches; None if `states` contain everything.
     method, percentile, non_finite
-        As in Client.calibrate.
-    client : Client or Local, optional
-        Does the calibration; quantd.local() by default.
+        As in quantd.calibrate.
     states : mapping of str to bytes, optional
         The states of other workers, or of an earlier call, to be added.
     **options
@@ -215,7 +209,6 @@ def quantize_static(
             output_type=_OUTPUT_TYPES[activation_type],
             percentile=percentile,
             non_finite=non_finite,
-            client=client,
         )
         calibrater.augment_graph()
         calibrater.execution_providers = options.get("calibration_providers") or calibrater.execution_providers

@@ -297,11 +297,11 @@ NO_SCALE = "scale is missing: give it, or the result of quantize or dynamic_quan
 def arguments_of(result: QuantizedResult[Any], given: Mapping[str, Any]) -> Dict[str, Any]:
     """The arguments of dequantize that a result contains; giving one of them again is an error."""
     names = ("scale", "zero_point", "axis", "block_size", "block_shape", "tensor_scale")
-    twice = [name for name in names if given[name] is not None and not (name == "block_size" and given[name] == 0)]
+    twice = [name for name in names if given.get(name) is not None and not (name == "block_size" and given[name] == 0)]
     if twice:
         raise wrong_type(
             twice[0], f"x is a {type(result).__name__}, which has its own {' and '.join(twice)}; to use others, pass x.y")
-    return result.dequantize_arguments(given["output_type"])
+    return result.dequantize_arguments(given.get("output_type"))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,8 @@
 """Retries: which calls are repeated, when, and how often. Repeating a call does no harm, so all may be repeated.
 
+A call of which the server has surely processed nothing (nobody listens, or the server refused it) is repeated until its timeout. A call
+whose connection was lost on the way, or that has no timeout, is tried five times: it may be the call itself that ends the server.
+
 gRPC's own retries follow a service config, too, but ignore the RetryInfo that quantd sends with UNAVAILABLE. So the
 channel gets the part about load balancing, and this module follows the part about retries.
 """
@@ -46,6 +49,11 @@ class Deadline:
         seconds = choices.seconds(seconds)
         self._end = None if seconds is None else time.monotonic() + seconds
 
+    @property
+    def ends(self) -> bool:
+        """Whether there is one."""
+        return self._end is not None
+
     def left(self) -> Optional[float]:
         """Seconds that are left, or None. Raises DeadlineExceededError if no time is left."""
         if self._end is None:
@@ -56,11 +64,19 @@ class Deadline:
         return left
 
 
+def untouched(error: QuantdError) -> bool:
+    """Whether the server has surely processed nothing of a call that failed with UNAVAILABLE: it said so, or there was no connection."""
+    return error.reason is not None or any(text in error.message for text in ("Failed to connect to remote host", UNHEALTHY))
+
+
+UNHEALTHY = "backend unhealthy"  # gRPC: no address serves, according to health
+
+
 class Attempts:
     """Counts the attempts of one call."""
 
     def __init__(self, enabled: bool, deadline: Deadline):
-        self._left = _POLICY["maxAttempts"] - 1 if enabled else 0
+        self._enabled, self._left = enabled, _POLICY["maxAttempts"] - 1
         self._backoff = _FIRST_BACKOFF
         self._deadline = deadline
 
@@ -70,9 +86,12 @@ class Attempts:
         Follows the server's RetryInfo or grpc-retry-pushback-ms. Without them waits are random, so that clients do
         not come back together, and grow.
         """
-        if self._left < 1 or error.code.name not in _POLICY["retryableStatusCodes"] or error.no_retry:
+        if not self._enabled or error.code.name not in _POLICY["retryableStatusCodes"] or error.no_retry:
             raise error
-        self._left -= 1
+        if not self._deadline.ends or not untouched(error):
+            if self._left < 1:
+                raise error
+            self._left -= 1
         wait = error.retry_after if error.retry_after is not None else random.uniform(0, self._backoff)
         self._backoff = min(self._backoff * _POLICY["backoffMultiplier"], _LONGEST_BACKOFF)
         if wait > _LONGEST_WAIT:

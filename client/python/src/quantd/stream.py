@@ -5,6 +5,8 @@ If the stream breaks because its server goes away (UNAVAILABLE), another one is 
 The user holds a Stream, the threads hold a _Core: they end when nothing refers to the Stream any more.
 """
 
+import functools
+import inspect
 import logging
 import os
 import queue
@@ -12,15 +14,23 @@ import threading
 import weakref
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, TypeVar
 
 import grpc
 
 from . import calls, requests, wire
-from .errors import QuantdError, StatusCode, cancelled, from_rpc_error, wrong_answer
-from .items import Items
+from .choices import integer
+from .errors import QuantdError, StatusCode, cancelled, from_rpc_error, wrong_answer, wrong_type, wrong_value
+from .operations import Operations
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings
-from .retry import Attempts, Deadline
+from .retry import UNHEALTHY, Attempts, Deadline
+
+if TYPE_CHECKING:
+    from typing_extensions import Concatenate, ParamSpec
+
+    _P = ParamSpec("_P")
+    _Sync = Operations[Quantized[Dequantized], Dequantized, DynamicQuantized[Dequantized], QuantizedEmbeddings]
+_R = TypeVar("_R")
 
 
 def closed() -> ValueError:
@@ -60,9 +70,22 @@ class _Item:
     data: Optional[bytes] = None  # kept until it is answered: it may have to be sent again after x has changed
 
 
-class Stream(Items[
-    Future[Quantized[Dequantized]], Future[Dequantized], Future[DynamicQuantized[Dequantized]], Future[QuantizedEmbeddings]
-]):
+def _item(method: "Callable[Concatenate[_Sync, _P], _R]") -> "Callable[Concatenate[Stream, _P], Future[_R]]":
+    """The method of Client as an item of a stream."""
+    signature = inspect.signature(method)
+    known = signature.parameters.keys() - {"self", "timeout"}
+
+    @functools.wraps(method)
+    def call(self: "Stream", *arguments: "_P.args", **options: "_P.kwargs") -> "Future[_R]":
+        if not known >= options.keys():
+            signature.bind(self, *arguments, **options)  # names an argument that there is not
+            raise wrong_type("timeout", "timeout is given, but an item has that of its stream")
+        return self._core.take(requests.make(method.__name__, *arguments, **options))
+
+    return call
+
+
+class Stream:
     """Calls in a row without waiting for each. Thread-safe.
 
         with client.stream() as stream:
@@ -81,7 +104,8 @@ class Stream(Items[
     """
 
     def __init__(self, client: Any, max_in_flight: int, timeout: Optional[float]):
-        super().__init__(max_in_flight)
+        if integer(max_in_flight, "max_in_flight") < 1:
+            raise wrong_value("max_in_flight", f"max_in_flight is {max_in_flight}, must be 1 or more")
         self._core = _Core(client, max_in_flight, timeout)
         weakref.finalize(self, self._core.leave)
 
@@ -102,8 +126,14 @@ class Stream(Items[
         else:
             self.cancel()
 
-    def _take(self, operation: str, arguments: Dict[str, Any]) -> "Future[Any]":
-        return self._core.take(requests.make(operation, **arguments))
+    if TYPE_CHECKING:
+        quantize = _item(_Sync.quantize)
+        dequantize = _item(_Sync.dequantize)
+        dynamic_quantize = _item(_Sync.dynamic_quantize)
+        quantize_embeddings = _item(_Sync.quantize_embeddings)
+    else:
+        quantize, dequantize = _item(Operations.quantize), _item(Operations.dequantize)
+        dynamic_quantize, quantize_embeddings = _item(Operations.dynamic_quantize), _item(Operations.quantize_embeddings)
 
 
 _cores: "weakref.WeakSet[_Core]" = weakref.WeakSet()
@@ -129,7 +159,7 @@ class _Core:
     """A Stream without its user: the data of its threads."""
 
     def __init__(self, client: Any, max_in_flight: int, timeout: Optional[float]):
-        self._client, self._method, self._retry = client, client._method("stream"), client._transport.retry
+        self._client, self._retry, self._any = client, client._transport.retry, False
         self._deadline, self._most = Deadline(timeout), max_in_flight
         self._condition = threading.Condition()  # for all of the following; notified when there is room in _pending
         self._pending: Dict[int, _Item] = {}
@@ -219,7 +249,7 @@ class _Core:
         return item
 
     def _open(self) -> Any:
-        return self._method(iter(self._outbox.get, None), timeout=self._deadline.left())
+        return self._client._method("any_stream" if self._any else "stream")(iter(self._outbox.get, None), timeout=self._deadline.left())
 
     def _read(self) -> None:
         attempts = Attempts(self._retry, self._deadline)
@@ -228,6 +258,7 @@ class _Core:
             failure = self._read_answers()
             if self._answers > known:  # it has worked for a while, so this is a new failure
                 attempts = Attempts(self._retry, self._deadline)
+            self._any = self._any or UNHEALTHY in str(failure)
             try:
                 if not isinstance(failure, QuantdError) or self._dropped.wait(attempts.wait_after(failure)):
                     break

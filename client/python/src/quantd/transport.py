@@ -18,11 +18,10 @@ _CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_mes
 # A name is resolved again when a connection is lost, but not more often than this: gRPC's default of 30 s is longer than a rolling
 # restart may need to replace every server that this client knows.
 _CHANNEL_OPTIONS += [("grpc.dns_min_time_between_resolutions_ms", 5000)]
-# A failed connection is retried after 0.1 s, then less and less often: gRPC's default of 1 s is longer than all attempts of a call.
-_CHANNEL_OPTIONS += [("grpc.initial_reconnect_backoff_ms", 100)]
+# A failed connection is retried after 0.1 s, then less often, but once a second at least: gRPC's defaults are 1 s and two minutes.
+_CHANNEL_OPTIONS += [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
 PATHS = {operation: f"/{messages.SERVICE}/{name}" for operation, name in messages.METHODS.items()}
 PATHS["stream"] = f"/{messages.SERVICE}/Stream"
-PATHS["calibrate"] = f"/{messages.SERVICE}/Calibrate"
 PATHS["info"] = f"/{messages.SERVICE}/GetServerInfo"
 PATHS["health"] = "/grpc.health.v1.Health/Check"
 
@@ -67,15 +66,19 @@ class Transport:
             return module.insecure_channel(self.address, options)
         return module.secure_channel(self.address, self._credentials, options)
 
-    def methods(self, channel: Any, health_channel: Any) -> Dict[str, Any]:
-        """All methods, by name; that of health uses the second channel. They have no serializers: requests are bytes already, and
-        responses are read in place."""
-        made = {name: channel.unary_unary(path) for name, path in PATHS.items() if name not in ("stream", "calibrate", "health")}
-        made["calibrate"] = channel.stream_unary(PATHS["calibrate"])
+    def methods(self, channel: Any, any_channel: Any) -> Dict[str, Any]:
+        """All methods, by name. They have no serializers: requests are bytes already, and responses are read in place.
+
+        That of health uses the second channel, and so does `any_` and a name: for a call after health has refused every server, because
+        health chooses among servers and vetoes none.
+        """
+        made = {name: channel.unary_unary(path) for name, path in PATHS.items() if name not in ("stream", "health")}
         made["stream"] = channel.stream_stream(PATHS["stream"])
+        made.update({f"any_{name}": any_channel.unary_unary(PATHS[name]) for name in made if name != "stream"})
+        made["any_stream"] = any_channel.stream_stream(PATHS["stream"])
         if self._token is not None:
             made = {name: WithToken(method, self._token) for name, method in made.items()}
-        made["health"] = health_channel.unary_unary(PATHS["health"])  # without the token
+        made["health"] = any_channel.unary_unary(PATHS["health"])  # without the token
         return made
 
     @property

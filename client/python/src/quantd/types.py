@@ -28,6 +28,9 @@ class SharedMemory(Protocol):
     def array(self) -> Array: ...
 
 
+# Memory for y: in this process an array of y's shape and type, otherwise a tensor in shared memory; quantd.local() accepts both.
+Out = Union[Array, SharedMemory]
+
 # The types of tensor arguments. Python's numbers, and lists of them, are converted as described in as_array.
 ArrayLike = Union[npt.ArrayLike, SupportsDLPack, SharedMemory]
 # Type names of numpy and ml_dtypes, and of ONNX: for results, for their scales, and for the output of dequantize.

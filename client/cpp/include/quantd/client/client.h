@@ -8,9 +8,9 @@
 //   absl::StatusOr<Tensor> back = client.Dequantize(*result);
 //
 // A layer over the generated stubs: it sets deadlines, retries when the server says that it is
-// overloaded, splits tensors that are larger than the server's messages into several calls whose
-// combined responses are the same as that of one, and converts errors to absl::Status with the name
-// of the field (status.h). proto/quantd/v1 defines each field.
+// overloaded, sends tensors that are larger than the server's messages in pieces where their rows
+// have scales of their own, and converts errors to absl::Status with the name of the field
+// (status.h). proto/quantd/v1 defines each field.
 #ifndef QUANTD_CLIENT_CLIENT_H_
 #define QUANTD_CLIENT_CLIENT_H_
 
@@ -22,7 +22,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "quantd/client/calibration.h"
 #include "quantd/client/options.h"
 #include "quantd/client/tensor.h"
 #include "quantd/v1/quantization.grpc.pb.h"
@@ -70,8 +69,6 @@ class Client {
                                             const DynamicQuantizeOptions& options = {});
   absl::StatusOr<QuantizedEmbeddings> QuantizeEmbeddings(const Tensor& x,
                                                          const EmbeddingOptions& options);
-  // Begins a calibration; see calibration.h.
-  Calibration Calibrate(const CalibrationOptions& options = {});
   // Dequantizes a result, with its granularity and tensor scale, to its original type (for INT32:
   // to scale's type, or FLOAT if y can't have that). Fields set in `options` take precedence.
   absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,

@@ -25,9 +25,13 @@ struct TlsOptions {
 };
 
 struct ClientOptions {
-  absl::Duration timeout = absl::Minutes(5);  // deadline of each attempt, of each piece
-  int max_attempts = 5;                       // of a call that fails with UNAVAILABLE; 1: no retry
-  bool health_check = true;  // of several servers, use none that reports NOT_SERVING; false: any
+  absl::Duration timeout = absl::Minutes(5);  // of a call with all its attempts; of each piece
+  // A call that fails with UNAVAILABLE is repeated: until its timeout while no server has processed
+  // anything of it, so that a restart costs no call; this many times in all if its connection was
+  // lost on the way. 1: it is not repeated.
+  int max_attempts = 5;
+  // Of several servers, use one that reports SERVING if there is any; false: do not ask.
+  bool health_check = true;
   TlsOptions tls = {};
   // File with the token for the server: its first line that is neither blank nor a comment (#). It
   // is read again when it changes. Empty: QUANTD_AUTH_TOKEN_FILE, if it is set. Without TLS the
