@@ -99,6 +99,12 @@ class Encoding {
     if (floats && !entry.is_named_weight && !selection_.all) {
       return Left(tensor, absl::StrCat(entry.reason, reason.empty() ? "; --all includes it" : ""));
     }
+    // transformers, which loads these layouts, joins experts to tensors that it does not quantize.
+    const bool joined =
+        IsOneExperts(tensor.name) && Info(target_.layout).family == LayoutFamily::kBitsAndBytes;
+    if (joined && !selection_.all && !selection_.choice.has_only()) {
+      return Left(tensor, "it is an expert's; --all includes it");
+    }
     if (reason.empty()) return decision;
     if (selection_.choice.has_only()) return Cannot(tensor, reason);
     return Left(tensor, std::move(reason));
@@ -111,9 +117,10 @@ class Encoding {
       for (uint32_t j = 0; j < model_.shards[i].tensors.size(); ++j) {
         const Place place{i, j};
         if (!selection_.choice.SkipReason(model_.tensor(place).name).empty()) continue;
-        const bool better = first.has_value() && inventory_.at(place).is_named_weight &&
-                            !inventory_.at(*first).is_named_weight;
-        if (!first.has_value() || better) first = place;
+        const auto rank = [this](Place at) {  // how likely it is that it was meant
+          return 2 * inventory_.at(at).is_named_weight + (model_.tensor(at).shape.size() > 1);
+        };
+        if (!first.has_value() || rank(place) > rank(*first)) first = place;
       }
     }
     if (!first.has_value()) return NothingConverted(model_, "--only and --skip leave none");
@@ -147,7 +154,7 @@ class Encoding {
         const Tensor& tensor = model_.shards[i].tensors[j];
         absl::string_view module = tensor.name;
         if (result_->at({i, j}).fate == Fate::kConverted) continue;
-        if (IsExperts(tensor)) {
+        if (IsExperts(tensor) || (IsOneExperts(tensor.name) && !expressions)) {
           // Loaders make a module of each expert, or one of all.
           constexpr absl::string_view kExperts = "experts";
           module = module.substr(0, module.find(kExperts) + kExperts.size());

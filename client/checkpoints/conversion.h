@@ -37,8 +37,8 @@ struct Conversion {
   std::vector<std::vector<Decision>> decisions;  // indexed by shard and tensor
   std::vector<QuantizedWeight> weights;          // the quantized ones, some or all to be decoded
   std::vector<std::vector<Place>> sets;          // of nvfp4
-  // What loaders must not expect to be quantized: modules of 2-D .weight tensors and of experts that
-  // are not converted, and heads; sorted.
+  // What loaders must not expect to be quantized: modules of 2-D .weight tensors and of experts
+  // that are not converted, and heads; sorted.
   std::vector<std::string> ignored;
   // The type of the converted weights; if they differ, that of the first.
   DataType weights_type = DataType::kUnspecified;

@@ -16,8 +16,8 @@
 namespace quantd::checkpoints {
 namespace {
 
-// A family in which the general rules are wrong. Each text lists modules, without numbers, separated
-// by spaces: by the ends of their names, heads by their whole names.
+// A family in which the general rules are wrong. Each text lists modules, without numbers, between
+// spaces: by the ends of their names, heads by their whole names.
 struct Exceptions {
   absl::string_view model_type, linear, other, heads;
 };
@@ -108,50 +108,15 @@ std::vector<std::string> Family::TiedHeads() const {
 
 std::string OtherByGgufName(absl::string_view name) {
   if (!absl::EndsWith(name, "weight")) return "its name does not end in weight";
-  constexpr absl::string_view kWhole[] = {"position_embd.weight", "token_types.weight"};
   // Small tensors, and tensors that llama.cpp's graphs cannot use quantized.
-  constexpr absl::string_view kParts[] = {"_norm.weight",
-                                          "ffn_gate_inp.weight",
-                                          "ffn_gate_tid2eid.weight",
-                                          "altup",
-                                          "laurel",
-                                          "per_layer_model_proj",
-                                          "ssm_conv1d",
-                                          "shortconv.conv.weight",
-                                          "indexer.k_proj.weight",
-                                          "indexer.q_proj.weight",
-                                          "time_mix_first.weight",
-                                          "time_mix_w0.weight",
-                                          "time_mix_w1.weight",
-                                          "time_mix_w2.weight",
-                                          "time_mix_v0.weight",
-                                          "time_mix_v1.weight",
-                                          "time_mix_v2.weight",
-                                          "time_mix_a0.weight",
-                                          "time_mix_a1.weight",
-                                          "time_mix_a2.weight",
-                                          "time_mix_g1.weight",
-                                          "time_mix_g2.weight",
-                                          "time_mix_decay_w1.weight",
-                                          "time_mix_decay_w2.weight",
-                                          "time_mix_lerp_fused.weight",
-                                          "attn_rel_b.weight",
-                                          ".position_embd",
-                                          "sam.pos_embd",
-                                          "sam.neck.",
-                                          "sam.net_",
-                                          ".rel_pos",
-                                          ".patch_embd",
-                                          ".patch_merger",
-                                          "a.rvq.codebook",
-                                          "mm.a.code_embd"};
-  for (const absl::string_view whole : kWhole) {
-    if (name == whole) return "llama.cpp does not quantize it";
-  }
-  for (const absl::string_view part : kParts) {
-    if (absl::StrContains(name, part)) return "llama.cpp does not quantize it";
-  }
-  return "";
+  static const RE2* const left = new RE2(
+      R"(^(position_embd|token_types)\.weight$|_norm\.weight|ffn_gate_(inp|tid2eid)\.weight)"
+      R"(|altup|laurel|per_layer_model_proj|ssm_conv1d|shortconv\.conv\.weight)"
+      R"(|indexer\.[kq]_proj\.weight|time_mix_(first|w[012]|v[012]|a[012]|g[12])\.weight)"
+      R"(|time_mix_(decay_w[12]|lerp_fused)\.weight|attn_rel_b\.weight|\.position_embd)"
+      R"(|sam\.(pos_embd|neck\.|net_)|\.rel_pos|\.patch_(embd|merger)|a\.rvq\.codebook)"
+      R"(|mm\.a\.code_embd)");
+  return Matches(name, *left) ? "llama.cpp does not quantize it" : "";
 }
 
 size_t Dimensions(const Tensor& tensor) {
@@ -164,6 +129,11 @@ size_t Dimensions(const Tensor& tensor) {
 bool IsExperts(const Tensor& tensor) {
   return tensor.shape.size() == 3 && absl::StrContains(tensor.name, "experts") &&
          tensor.shape[1] > 1 && tensor.shape[2] > 1;
+}
+
+bool IsOneExperts(absl::string_view name) {
+  static const RE2* const expert = new RE2(R"((^|\.)experts\.\d+\.)");
+  return Matches(name, *expert);
 }
 
 }  // namespace quantd::checkpoints

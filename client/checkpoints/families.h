@@ -36,8 +36,9 @@ std::string OtherByGgufName(absl::string_view name);
 // The number of dimensions. GGML's do not count outer ones of length 1.
 size_t Dimensions(const Tensor& tensor);
 
-// Whether it is the weight of several experts at once.
+// Whether it is the weight of several experts at once, or a name that of one expert.
 bool IsExperts(const Tensor& tensor);
+bool IsOneExperts(absl::string_view name);
 
 }  // namespace quantd::checkpoints
 

@@ -15,9 +15,9 @@ namespace quantd::checkpoints {
 bool LiesIn(const std::string& path, const std::string& place);
 
 // All files of a folder and its subfolders except .git, by name ("sub/file"). Links are followed to
-// files in the folder, or in a blobs/ beside it or beside a folder around it, as in the Hub's cache;
-// links to folders in it are left out, because these are listed under their own names. Returns INVALID_ARGUMENT, with the
-// path, for other links, and for something other than a file or a folder.
+// files in the folder, or in a blobs/ beside it or a folder around it, as in the Hub's cache. Links
+// to folders in it are left out, because these are listed under their own names. Returns
+// INVALID_ARGUMENT, with the path, for other links, and for what is no file or folder.
 absl::StatusOr<std::vector<InputFile>> ListFiles(const std::string& folder);
 
 // Whether a file's name is that of weights in another format: .bin .pt .pth .gguf .h5 .msgpack.

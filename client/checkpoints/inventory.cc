@@ -28,7 +28,7 @@ constexpr char kPartNames[] =
     R"(|(^|[._])(absmax|quant_map|bitmask|compressed|row_offsets|pre_quant_scale|weight_shape)$)"
     R"(|weight_format$|quant_state|(^|[._])(packed|blocks)$|weight_(bitmask|compressed|packed))";
 constexpr char kActivationNames[] =
-    R"((^|[._])(input|output|activation|[kvq]|prob|prob_output)_(scale|zero_point|global_scale)$)"
+    R"((^|[._])(input|output|activation|[kvq]|prob|prob_output)_(scale|scale_ub|zero_point|global_scale)$)"
     R"(|(^|\.)(qscale_act|scale_input|scale_output|scaled_fp8|input_scale_inv)$)";
 // Integers that are no codes, in models that are not quantized.
 constexpr char kIndexNames[] =
@@ -612,8 +612,8 @@ class WeightFinder {
     const bool wide = dtype == "I64" || dtype == "U64" || dtype == "BOOL" || dtype == "C64";
     const bool integer = dtype == "U8" || dtype == "I8" || dtype == "I16" || dtype == "U16" ||
                          dtype == "I32" || dtype == "U32";
-    const bool index =
-        integer && (tensor.shape.empty() || tensor.bytes == 0 || Matches(tensor.name, *indices));
+    const bool flat = tensor.shape.size() < 2 && !absl::EndsWith(tensor.name, "weight");
+    const bool index = integer && (flat || tensor.bytes == 0 || Matches(tensor.name, *indices));
     if (wide || index) return;
     entry = {TensorRole::kUnknown, -1, false,
              absl::StrCat("codes in ", dtype, " without a known scale")};

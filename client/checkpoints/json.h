@@ -15,9 +15,9 @@ namespace quantd::checkpoints {
 using Json = nlohmann::json;
 
 // Returns INVALID_ARGUMENT, beginning with `path`, if the text is not UTF-8 JSON, has more than 16
-// MiB, 100 levels or 200,000 values, or is not an object. Of repeated keys the last one counts. An
-// integer that fits neither int64 nor uint64, and Python's NaN, Infinity and -Infinity, are kept for
-// DumpJson: their text is stored with the type binary, which no JSON text has.
+// MiB, 100 levels or 200,000 values, or is not an object. Of repeated keys the last one counts.
+// Integers that fit neither int64 nor uint64, and Python's NaN, Infinity and -Infinity, are kept
+// for DumpJson: their text is stored with the type binary, which no JSON text has.
 absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path);
 
 // Writes like Python's json.dumps(value, indent=2, sort_keys=True).

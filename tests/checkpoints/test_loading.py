@@ -14,6 +14,7 @@ os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 from safetensors import safe_open  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig, LlamaConfig, LlamaForCausalLM  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,3 +190,46 @@ def test_quant_state_of_bitsandbytes(llama, tmp_path):
                 wanted = torch.frombuffer(bytearray(back[name][2]), dtype=torch.bfloat16).reshape(decoded.shape)
                 assert torch.equal(decoded, wanted), name
         shutil.rmtree(ours)
+
+
+SMALL = {"vocab_size": 128, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "max_position_embeddings": 64}  # fmt: skip
+GROUPED = {**SMALL, "num_key_value_heads": 4}
+MOE = {"head_dim": 32, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 128}
+FAMILIES = {
+    "LlamaConfig": GROUPED, "MistralConfig": GROUPED, "Qwen2Config": GROUPED, "Qwen3Config": {**GROUPED, "head_dim": 32}, "Olmo2Config": GROUPED,
+    "Phi3Config": {**GROUPED, "pad_token_id": 0}, "Gemma2Config": {**GROUPED, "head_dim": 32}, "Gemma3TextConfig": {**GROUPED, "head_dim": 32},
+    "GPTNeoXConfig": SMALL, "OPTConfig": {**SMALL, "ffn_dim": 256, "word_embed_proj_dim": 128}, "Qwen3MoeConfig": {**GROUPED, **MOE},
+    "BloomConfig": {"vocab_size": 128, "hidden_size": 128, "n_layer": 2, "n_head": 4},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families(family, tmp_path):
+    """Folders of small random models: the logits of bitsandbytes' own quantization, and of transformers' own decoding of FLOAT8 tiles."""
+    torch.manual_seed(0)
+    config = getattr(transformers, family)(**FAMILIES[family])
+    AutoModelForCausalLM.from_config(config).to(torch.bfloat16).save_pretrained(tmp_path / "m")
+    for layout, flags in (("nf4", {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}), ("int8", {"load_in_8bit": True})):
+        theirs = BitsAndBytesConfig(bnb_4bit_compute_dtype=torch.bfloat16, **flags)
+        wanted = logits(tmp_path / "m", dtype=torch.bfloat16, quantization_config=theirs)
+        assert same(logits(convert(tmp_path / "m", tmp_path / layout, f"bnb:{layout}")), wanted)
+    tiles = convert(tmp_path / "m", tmp_path / "tiles", "fp8-tiles")
+    decode = transformers.FineGrainedFP8Config(weight_block_size=(128, 128), dequantize=True)
+    wanted = logits(tiles, dtype=torch.bfloat16, quantization_config=decode)
+    assert same(logits(convert(tiles, tmp_path / "back", "bf16")), wanted)
+
+
+def test_gpt_oss(tmp_path):
+    """transformers' decoding of MXFP4 blocks."""
+    mxfp4 = pytest.importorskip("transformers.integrations.mxfp4")
+    draw = torch.Generator().manual_seed(0)
+    blocks = torch.randint(0, 256, (3, 96, 2, 16), dtype=torch.uint8, generator=draw)
+    scales = torch.randint(110, 130, (3, 96, 2), dtype=torch.uint8, generator=draw)
+    folder = tmp_path / "m"
+    folder.mkdir()
+    save_file({"e.down_proj_blocks": blocks, "e.down_proj_scales": scales}, folder / "model.safetensors")
+    (folder / "config.json").write_text('{"model_type": "gpt_oss", "quantization_config": {"quant_method": "mxfp4"}}')
+    back = tensors(convert(folder, tmp_path / "back", "bf16"))["e.down_proj"]
+    wanted = mxfp4.convert_moe_packed_tensors(blocks, scales).contiguous()
+    assert back == (str(wanted.dtype), tuple(wanted.shape), wanted.reshape(-1).view(torch.uint8).numpy().tobytes())
