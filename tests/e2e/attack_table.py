@@ -341,13 +341,3 @@ ATTACKS = {
     "large_watches_4": Attack(None, connections=4, threads=large_watches),
     "slow_readers_64": Attack(None, connections=64, threads=slow_reader),
 }
-
-
-def named(name):
-    """An attack of the table, or one that frames.py makes: state:NUMBER:read (or unread), and the part of the frames."""
-    if name in ATTACKS:
-        return ATTACKS[name]
-    import frames
-
-    _, state, reads, part = name.split(":")
-    return frames.attack(int(state), reads == "read", part)

@@ -186,9 +186,9 @@ def run_threads(address, attack, connections, end):
 
 
 def main(address, name, seconds, connections=None):
-    from attack_table import named
+    from attack_table import ATTACKS
 
-    attack = named(name)
+    attack = ATTACKS[name]
     count, end = int(connections or attack.connections), time.monotonic() + float(seconds)
     run = run_threads(address, attack, count, end) if attack.threads else Drive(address, attack, count, end).result
     print(json.dumps(dataclasses.asdict(run)))

@@ -2,7 +2,6 @@
 in seconds; it knows of quantd only an address and a process id."""
 
 import contextlib
-import gzip
 import re
 import selectors
 import socket
@@ -48,31 +47,6 @@ def status_of(answer):
     """The status code of an answer; 0 if there was none."""
     found = re.match(rb"HTTP/1\.1 (\d{3}) [A-Za-z ]+\r\n", answer)
     return int(found.group(1)) if found else 0
-
-
-def pour(address, begin, piece, limit_bytes, seconds):
-    """Sends the beginning and then the piece repeatedly, up to a limit, or until the server stops it:
-    (bytes sent, the answer)."""
-    sent = 0
-    with connect(address, 1.0) as connection:
-        end = time.monotonic() + seconds
-        with contextlib.suppress(ConnectionError, TimeoutError):
-            connection.sendall(begin)
-            while sent < limit_bytes and time.monotonic() < end:
-                connection.sendall(piece)
-                sent += len(piece)
-        with contextlib.suppress(TimeoutError):
-            return sent, read_to_end(connection)
-    return sent, b""
-
-
-def gzip_bomb(mebibytes):
-    """A chunked request with a gzip body that inflates to this size, a thousand times its own."""
-    body = gzip.compress(bytes(mebibytes << 20))
-    return (
-        b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
-        + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
-    )
 
 
 def latencies(address, count, pause=0.0, timeout=5.0):

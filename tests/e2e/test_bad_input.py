@@ -90,23 +90,6 @@ def test_bytes_that_are_no_message(server, method):
         assert caught.value.code() == INVALID, message[:10]
 
 
-def test_both_forms_at_once_mean_the_last_one(server):
-    """A oneof that occurs twice is legal protobuf: the last one counts, as in every parser."""
-    values = tensor_pb2.Tensor(data_type=FLOAT, shape=[1], float_values=dict(values=[3])).SerializeToString()
-    data = tensor_pb2.Tensor(data_type=FLOAT, raw_data=np.float32(1).tobytes()).SerializeToString()
-    both = values + data
-    message = b"\x0a" + bytes([len(both)]) + both + Q(scale=ONE).SerializeToString()
-    answer = server.channel().unary_unary(RAW + "Quantize")(message, timeout=10)
-    assert pb.QuantizeResponse.FromString(answer).y.raw_data == b"\x01"
-
-
-def test_an_empty_message(server):
-    for method in METHODS.values():
-        with pytest.raises(grpc.RpcError) as caught:
-            server.channel().unary_unary(RAW + method)(b"", timeout=10)
-        assert caught.value.code() == INVALID
-
-
 def test_unknown_methods_and_services(server):
     before = server.metrics()
     for name in ("/quantd.v1.QuantizationService/NoSuchMethod", "/no.such.Service/Quantize"):

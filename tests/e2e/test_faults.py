@@ -2,7 +2,6 @@
 code 2."""
 
 import datetime
-import fcntl
 import os
 import re
 import shutil
@@ -21,7 +20,6 @@ from support import pb, quantize, run, tensor, wait_for
 pytestmark = pytest.mark.gate
 
 MIB = 1 << 20
-FILL = 'head -c 4096 /dev/zero >"$0/fill"'
 
 
 def serves(server, calls=20):
@@ -72,50 +70,10 @@ def test_a_folder_that_takes_no_file(tmp_path, flags, mount, why):
     assert why in line and str(tmp_path) in line
 
 
-@pytest.mark.parametrize("flags", [ready_file, unix_socket])
-def test_a_folder_in_which_nobody_may_make_a_file(flags):
-    """The same where mounting is not possible; not even root can make a file here."""
-    assert "/proc/self/net" in refused(flags("/proc/self/net"))
-
-
-def test_a_folder_that_somebody_has_locked(tmp_path):
-    folder = os.open(tmp_path, os.O_RDONLY)
-    fcntl.flock(folder, fcntl.LOCK_EX)
-    try:
-        assert f"{tmp_path}/ is locked by another process" in refused(unix_socket(tmp_path))
-    finally:
-        os.close(folder)
-
-
-def test_without_a_ready_file_nobody_waits_for_a_lame_duck():
-    begin = time.monotonic()
-    refused([*ready_file("/proc"), "--lame_duck_seconds=30"])
-    assert time.monotonic() - begin < 20
-
-
-def test_a_disk_without_room_for_the_ready_file(tmp_path):
-    line = refused(ready_file(tmp_path), before=mounted(tmp_path, 'mount -t tmpfs -o size=4k none "$0"', FILL))
-    assert "No space left on device" in line and str(tmp_path) in line
-
-
 def test_a_ready_file_that_may_not_grow_is_not_left_in_pieces(tmp_path):
     """Otherwise the kernel's signal would end the server without a message."""
     assert "File too large" in refused(ready_file(tmp_path), before=["prlimit", "--fsize=0"])
     assert os.listdir(tmp_path) == []
-
-
-def test_a_log_on_a_full_disk(start):
-    server = start(before=["sh", "-c", 'exec "$@" >/dev/full 2>&1', "sh"])
-    assert server.log() == ""
-    serves(server)
-    ends_cleanly(server)
-
-
-def test_a_log_that_may_not_grow(start):
-    server = start(before=["prlimit", "--fsize=500"])
-    assert len(server.log()) == 500
-    serves(server)
-    ends_cleanly(server)
 
 
 def test_without_standard_files(start):

@@ -7,14 +7,14 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 
 import grpc
 import numpy as np
 import pytest
 
-from http2 import DATA, END_HEADERS, HEADERS, Peer, frame, request_headers
+from http2 import CONTINUATION, DATA, END_HEADERS, HEADERS, PING, RST_STREAM, Peer, frame, literal, request_headers
 from support import ROOT, pb, pb_grpc, quantize, tensor, wait_for
-from test_hostile import ATTACKS, streams_before_the_acknowledgement
 
 HAPROXY = pathlib.Path(shutil.which("haproxy") or "haproxy")
 
@@ -100,15 +100,32 @@ def test_open_calls_of_one_address_keep_nobody_out(front, server):
         assert second.headers[stream][":status"] == "429"
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+def opened(peer):
+    return frame(HEADERS, END_HEADERS, peer.next_stream(), request_headers())
+
+
+ATTACKS = {
+    "resets": lambda peer: opened(peer) + frame(RST_STREAM, 0, peer.stream, b"\0\0\0\x08"),
+    "streams": opened,
+    "endless_headers": lambda peer: frame(CONTINUATION, 0, peer.stream, literal("a" * 50, "b" * 100) * 90),
+    "pings": lambda peer: frame(PING, 0, 0, b"12345678") * 50,
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
 def test_attacks_end_at_the_front(front, server, attack):
     stub = honest(front)
     stub.Quantize(quantize([1.0]), timeout=10)
     before = server.status()
     address = front[0].replace("localhost", "127.0.0.1")
     try:
-        with Peer(address, polite=attack is not streams_before_the_acknowledgement, source="127.0.0.9", tls=context()) as peer:
-            attack(peer)
+        with Peer(address, polite=attack != "streams", source="127.0.0.9", tls=context()) as peer:
+            peer.socket.settimeout(0.2)
+            if attack == "endless_headers":
+                peer.send(frame(HEADERS, 0, peer.next_stream(), request_headers()))
+            end = time.monotonic() + 1.5
+            while time.monotonic() < end:
+                peer.send(ATTACKS[attack](peer) * (1 if attack in ("resets", "streams") else 10))
     except OSError:
         pass  # it was closed
     stub.Quantize(quantize([1.0]), timeout=10)

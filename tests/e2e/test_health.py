@@ -19,20 +19,6 @@ def test_check(server, service):
     assert server.health().Check(health_pb2.HealthCheckRequest(service=service), timeout=5).status == SERVING
 
 
-def test_check_of_an_unknown_service_is_not_found(server):
-    with pytest.raises(grpc.RpcError) as error:
-        server.health().Check(health_pb2.HealthCheckRequest(service="no.such.Service"), timeout=5)
-    assert error.value.code() == grpc.StatusCode.NOT_FOUND
-
-
-def test_watch_of_an_unknown_service_says_so_and_stays(server):
-    watch = server.health().Watch(health_pb2.HealthCheckRequest(service="no.such.Service"), timeout=1)
-    assert next(watch).status == SERVICE_UNKNOWN
-    with pytest.raises(grpc.RpcError) as error:
-        next(watch)
-    assert error.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-
-
 def test_http(server):
     assert server.get("/livez")[0] == 200
     assert server.get("/readyz")[0] == 200
@@ -93,28 +79,6 @@ def test_a_drain_is_told_in_an_order_that_loses_nothing(start):
     assert time.monotonic() - begin > 3.9
 
 
-def test_draining_is_seen_everywhere_and_ends_watches(start):
-    server = start("--lame_duck_seconds=3", "--drain_seconds=30")
-    health = server.health()
-    watches = [health.Watch(health_pb2.HealthCheckRequest(service=service), timeout=20) for service in ("", SERVICE)]
-    assert [next(watch).status for watch in watches] == [SERVING, SERVING]
-    server.signal(signal.SIGTERM)
-    assert [next(watch).status for watch in watches] == [NOT_SERVING, NOT_SERVING]
-    assert health.Check(health_pb2.HealthCheckRequest(), timeout=5).status == NOT_SERVING
-    assert server.get("/readyz")[0] == 503
-    assert server.get("/livez")[0] == 200
-    # The lame duck still works, for clients that do not know yet.
-    assert server.stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
-    late = health.Watch(health_pb2.HealthCheckRequest(), timeout=20)
-    assert next(late).status == NOT_SERVING
-    for watch in [*watches, late]:
-        with pytest.raises(grpc.RpcError) as error:
-            next(watch)
-        assert error.value.code() == grpc.StatusCode.UNAVAILABLE
-    # An open Watch stream does not delay the end until the drain's deadline.
-    assert server.process.wait(20) == 0
-
-
 def test_watches_of_every_connection_take_no_calls_place(start):
     """Clients of several servers keep a Watch open: even if the maximum number connect, as many calls as before are
     possible."""
@@ -126,13 +90,3 @@ def test_watches_of_every_connection_take_no_calls_place(start):
     assert late.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
     for watch in watches:
         watch.cancel()
-
-
-def test_watches_whose_clients_went_away_do_not_stay(server):
-    """Each closes its connections within seconds; the connections' file descriptors show it."""
-    before = server.metrics()["process_open_fds"]
-    for _ in range(20):
-        channel = server.channel()
-        assert next(health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())).status == SERVING
-        channel.close()
-    wait_for(lambda: server.metrics()["process_open_fds"] <= before + 4, 10, "connections are closed")

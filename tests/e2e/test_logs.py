@@ -1,20 +1,16 @@
 """The server's lines on stderr: which lines, how many of them, and that no reader can stop the server."""
 
-import ctypes
-import fcntl
 import json
-import os
 import re
 import signal
 import socket
-import subprocess
 
 import grpc
 import numpy as np
 import pytest
 
-from http2 import DATA, END_STREAM, Peer, frame, message
-from support import BINARY, SANITIZED, pb, pb_grpc, quantize, run, tensor, wait_for
+from http2 import DATA, Peer, frame
+from support import pb, quantize, run, tensor, wait_for
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
 SECRET = 123456.75
@@ -53,15 +49,6 @@ def test_a_failed_call_has_a_line_without_its_contents(start):
     assert "123456" not in server.log()
 
 
-def test_unknown_methods_and_refused_heads_have_lines(start):
-    server = start()
-    server.channel().unary_unary("/made/Up").future(b"", timeout=10).exception()
-    assert "method=/made/Up code=UNIMPLEMENTED" in first(server, "UNIMPLEMENTED")
-    bad_head = (("x-filler", "x" * 15000), ("x-more", "y" * 5000))
-    server.stub.Quantize.future(quantize([1.0]), timeout=10, metadata=bad_head).exception()
-    assert "METADATA_TOO_LARGE" in first(server, "RESOURCE_EXHAUSTED")
-
-
 def test_json_lines_are_json(start):
     server = start("--log_format=json")
     bad(server.stub, (("x-request-id", 'a"b\\'), ("traceparent", TRACE)))
@@ -95,45 +82,6 @@ def test_levels(start, level, expected):
     assert len(lines(server, "listening")) == expected
 
 
-def test_ten_thousand_bad_requests_are_a_few_lines(start):
-    server = start()
-    with Peer(server.address) as peer:
-        count = 10_000
-        payload = message(quantize([1.0], scale=[]).SerializeToString())
-        for done in range(0, count, 50):
-            streams = [peer.open("Quantize") for _ in range(50)]
-            peer.send(b"".join(frame(DATA, END_STREAM, stream, payload) for stream in streams))
-            for stream in streams:
-                peer.ended(stream, 60)
-    assert server.metrics()['quantd_log_lost_total{reason="repeated"}'] > 0
-    assert server.stop() == 0
-    failed = lines(server, "call failed")
-    left_out = sum(int(found[1]) for found in re.finditer(r" more like it left_out=(\d+)", server.log()))
-    written = [line for line in failed if "more like it" not in line]
-    assert len(written) + left_out == count
-    # Ten lines in ten seconds, and one with the number of the others.
-    assert len(failed) <= 400 and left_out > count / 2
-
-
-def test_headers_of_others_stay_in_their_line(start):
-    """Newlines never get this far: nghttp2 refuses such a header. Escape codes, quotes and bytes beyond ASCII do, or may not."""
-    server = start()
-    for value in ["a\nb", "a\x1b[31mb", 'x" level="error', "\xff\xfe", "y" * 8000, "z" * (1 << 20)]:
-        with Peer(server.address) as peer:
-            try:
-                stream = peer.open("Quantize", extra=[("x-request-id", value)])
-                peer.send(frame(DATA, END_STREAM, stream, message(b"")))
-                peer.ended(stream, 10)
-            except (OSError, AssertionError, EOFError):
-                pass  # refused
-    bad(server.stub, (("x-request-id", "the last one"),))
-    first(server, "the last one")
-    assert server.stop() == 0
-    text = server.log_file.read_bytes()
-    assert all(32 <= byte < 127 or byte == 10 for byte in text)
-    assert all(re.match(r"\d{4}-\d\d-\d\dT\S+ quantd: ", line) and len(line) < 4096 for line in server.log().splitlines())
-
-
 def test_connections_that_are_ended_have_a_line(start):
     server = start()
     host, port = server.address.split(":")
@@ -142,49 +90,6 @@ def test_connections_that_are_ended_have_a_line(start):
         rude.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         rude.recv(1000)
         assert f"warn: connection ended reason=protocol_error peer={name}" in first(server, "connection ended")
-
-
-def test_too_many_connections_have_lines_at_a_bounded_rate(start):
-    server = start("--max_connections=4")
-    host, port = server.address.split(":")
-    peers = []
-    for _ in range(100):
-        peers.append(socket.create_connection((host, int(port))))
-    line = first(server, "connection refused")
-    assert "reason=too_many" in line and "peer=ipv4:127.0.0.1:" in line
-    wait_for(lambda: server.metrics()['quantd_guard_actions_total{action="connection_refused"}'] >= 20, 20, "they are counted")
-    assert len(lines(server, "connection refused")) <= 20
-    for peer in peers:
-        peer.close()
-
-
-def test_no_descriptors_left_is_an_error(start):
-    server = start(descriptors=64)
-    host, port = server.address.split(":")
-    peers = []
-    for _ in range(100):
-        peers.append(socket.create_connection((host, int(port))))
-    assert "error: connection refused reason=file_descriptors_exhausted" in first(server, "file_descriptors_exhausted")
-    for peer in peers:
-        peer.close()
-    wait_for(lambda: server.metrics()['quantd_guard_actions_total{action="descriptors_exhausted"}'] > 0, 20, "it is counted")
-
-
-def test_overload_begins_and_ends_with_counts(start):
-    server = start("--max_queued_requests=0", "--max_inflight_requests=1", "--queue_timeout=1")
-    big = pb.DynamicQuantizeRequest(x=tensor(np.ones(1 << 20)))
-    stubs = [server.stub] * 40
-
-    def some_are_refused():
-        calls = [stub.DynamicQuantize.future(big, timeout=30) for stub in stubs]
-        return [call for call in calls if call.exception() is not None]
-
-    refused = wait_for(some_are_refused, 60, "the server has too much to do")
-    assert refused[0].exception().code() == grpc.StatusCode.UNAVAILABLE
-    assert re.search(r"warn: overload begins (\w+=\d+ ?)+$", first(server, "overload begins"))
-    over = first(server, "overload is over", 40)
-    assert sum(int(n) for n in re.findall(r"(?:queue_full|queue_timeout|receiving_full|upload_stalled|too_many_calls)=(\d+)", over)) >= len(refused)
-    assert " seconds=" in over
 
 
 def test_the_drain_says_what_became_of_the_calls(start):
@@ -203,76 +108,6 @@ def test_the_drain_says_what_became_of_the_calls(start):
     wait_for(lambda: upload.metrics()["quantd_calls"] == 1, 20, "the call is there")
     assert upload.stop(30) == 0
     assert re.search(r" calls=1 calls_finished=0 calls_cut=1 ", first(upload, "drained"))
-
-
-@pytest.mark.skipif(SANITIZED, reason="the sanitizer's own handler is there")
-@pytest.mark.parametrize("form", ["text", "json"])
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL])
-def test_a_crash_leaves_a_stack_and_its_own_exit_status(start, form, number, tmp_path):
-    server = start(f"--log_format={form}", "--simd=scalar", f"--shared_memory_dir={tmp_path}")  # with the guard's handler for SIGBUS
-    # To the main thread: a process's signal may go to a thread that is just starting, whose stack is two frames of libc.
-    assert ctypes.CDLL(None).tgkill(server.process.pid, server.process.pid, number) == 0
-    assert server.process.wait(20) == -number
-    lines = server.log().splitlines()
-    crash = lines[next(i for i, line in enumerate(lines) if "crashed" in line) :]
-    if form == "json":
-        head, *frames = [json.loads(line) for line in crash]
-        assert head["message"] == "crashed" and head["signal"] == number.name and head["version"].count(".") == 2
-        assert re.fullmatch("[0-9a-f]{40}", head["build_id"])
-        assert len(frames) > 2 and frames[0]["message"] == "frame" and frames[-1]["module"] == "quantd"
-    else:
-        line = rf"signal={number.name} number={int(number)} sent_by=\d+ version=\S+ build_id=[0-9a-f]{{40}} thread=\d+$"
-        assert re.search("Z quantd: error: crashed " + line, crash[0])
-        assert len(crash) > 3 and "quantd: error: frame n=0 module=" in crash[1]
-        assert any("module=quantd offset=0x" in line and "symbol=" in line for line in crash[1:])
-
-
-class Unread:
-    """A server whose stderr is a pipe that nobody reads, or that is closed."""
-
-    def __init__(self, tmp_path, *flags, close=False):
-        self.reader, writer = os.pipe()
-        ready = tmp_path / "ready.json"
-        command = [str(BINARY), "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0", f"--ready_file={ready}", "--log_level=debug", *flags]
-        self.process = subprocess.Popen(command, stderr=writer)
-        os.close(writer)
-        if close:
-            os.close(self.reader)
-            self.reader = None
-        wait_for(ready.exists, 20, "it serves")
-        self.ready = json.loads(ready.read_text())
-
-    def shrink(self):
-        """A pipe of one page is soon full."""
-        fcntl.fcntl(self.reader, 1031, 4096)  # F_SETPIPE_SZ
-
-    def end(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        if self.reader is not None:
-            os.close(self.reader)
-
-
-@pytest.mark.parametrize("close", [False, True], ids=["nobody reads", "closed"])
-@pytest.mark.parametrize("crash", [False, True], ids=["drain", "crash"])
-def test_a_log_that_nobody_takes_stops_nothing(tmp_path, close, crash):
-    server = Unread(tmp_path, close=close)
-    try:
-        if not close:
-            server.shrink()
-        channel = grpc.insecure_channel(server.ready["grpc"][0])
-        stub = pb_grpc.QuantizationServiceStub(channel)
-        for i in range(200):
-            # Each reason has lines of its own, and so has each unknown method.
-            channel.unary_unary(f"/made/Up{i}").future(b"", timeout=10).exception()
-            bad(stub)
-            assert stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
-        channel.close()
-        server.process.send_signal(signal.SIGSEGV if crash else signal.SIGTERM)
-        assert server.process.wait(30) == (-signal.SIGSEGV if crash and not SANITIZED else server.process.returncode if crash else 0)
-    finally:
-        server.end()
 
 
 def test_variables_that_are_no_flags_are_a_line(start):

@@ -1,14 +1,10 @@
 """Metrics: names and labels as in the golden file; the numbers; Prometheus reads them."""
 
-import json
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
-import urllib.parse
-import urllib.request
 
 import grpc
 import numpy as np
@@ -96,24 +92,6 @@ def test_what_is_counted(start):
     assert abs(now["process_start_time_seconds"] - time.time()) < 300
 
 
-def test_a_stream_that_waits_for_its_client_is_not_a_queue(start):
-    """The clock of an item starts with its own first bytes: the time between two items is the client's."""
-    server = start()
-
-    def items():
-        for i in range(4):
-            yield pb.StreamRequest(id=i, quantize=quantize([1.0]))
-            time.sleep(0.5)
-
-    begin = time.monotonic()
-    assert len(list(server.stub.Stream(items(), timeout=30))) == 4
-    waited = time.monotonic() - begin
-    now = server.metrics()
-    assert now["quantd_queue_seconds_count"] == 4
-    # Three pauses of the client take 1.5 s; on a busy machine there may be other waiting.
-    assert now["quantd_queue_seconds_sum"] < waited / 4
-
-
 def test_limits_are_beside_what_they_limit(start):
     server = start("--max_connections=70", "--memory_budget_bytes=50000000", "--receive_budget_bytes=40000000")
     now = server.metrics()
@@ -126,12 +104,6 @@ def test_limits_are_beside_what_they_limit(start):
     assert {name: now[name] for name in expected} == expected
     (limit,) = re.findall(r" memory_limit_bytes=(\d+)", server.log())
     assert now["quantd_memory_limit_bytes"] == float(limit)
-
-
-def test_the_page_says_that_a_drain_has_begun(start):
-    server = start("--lame_duck_seconds=5")
-    server.signal()
-    wait_for(lambda: server.metrics()["quantd_draining"] == 1, 4, "the drain is on the page")
 
 
 def test_gauges_show_what_is_there_and_go_back(start):
@@ -169,38 +141,6 @@ def test_gauges_show_what_is_there_and_go_back(start):
     wait_for(lambda: gauges() == before, 30, "nothing of it is left")
 
 
-def test_the_queue_is_what_clients_wait_for(start):
-    """48 calls of 4 MiB in flight: the time that they wait, except in the kernel, is in quantd_queue_seconds."""
-    server = start()
-    payload = pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, 1 << 20, dtype=np.float32))).SerializeToString()
-    seen, all_open = [], threading.Barrier(48)
-
-    def call():
-        """The time from its first byte to the last one of its answer."""
-        with Peer(server.address, timeout=120, window=1 << 24) as peer:
-            all_open.wait()
-            begin = time.monotonic()
-            stream = peer.upload(payload)
-            assert len(peer.ended(stream, 120)) > 1 << 20
-            seen.append(time.monotonic() - begin)
-
-    threads = [threading.Thread(target=call) for _ in range(48)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 48
-    name = f'grpc_server_handling_seconds_count{{{labels("DynamicQuantize")}}}'
-    wait_for(lambda: server.metrics()[name] == 48, 20, "all are counted")
-    now = server.metrics()
-    queue, clients = now["quantd_queue_seconds_sum"], sum(seen)
-    assert now["quantd_queue_seconds_count"] == 48
-    # The rest is the kernel, and sending answers to 48 threads of one interpreter.
-    assert 0.3 * clients < queue < 1.02 * clients
-    kernel = now['quantd_kernel_seconds_sum{operation="dynamic_quantize"}']
-    assert kernel <= now["quantd_busy_core_seconds_total"] <= now["quantd_cores"] * kernel + 0.001
-
-
 def test_deadlines_and_cancellations_are_counted(start):
     server = start()
     big = pb.DynamicQuantizeRequest(x=tensor(np.ones(4_000_000)))
@@ -221,39 +161,3 @@ def test_promtool_finds_nothing_to_complain_about(server):
         pytest.skip("promtool is not installed")
     done = subprocess.run(["promtool", "check", "metrics"], input=server.get("/metrics")[1], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def test_prometheus_scrapes_the_server_and_answers_a_query(server, tmp_path):
-    if shutil.which("prometheus") is None:
-        pytest.skip("prometheus is not installed")
-    for _ in range(3):
-        server.stub.Quantize(quantize([1.0, 2.0]), timeout=10)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        address = "127.0.0.1:%d" % probe.getsockname()[1]
-    config = tmp_path / "prometheus.yml"
-    config.write_text(
-        "scrape_configs:\n- job_name: quantd\n  scrape_interval: 1s\n  scrape_timeout: 1s\n"
-        f"  static_configs:\n  - targets: ['{server.http}']\n"
-    )
-    flags = [f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}", f"--web.listen-address={address}"]
-    with open(tmp_path / "log", "w") as log:
-        prometheus = subprocess.Popen(["prometheus", *flags], stdout=log, stderr=log)
-
-    def query(expression):
-        url = f"http://{address}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
-        try:
-            with urllib.request.urlopen(url, timeout=2) as response:
-                result = json.load(response)["data"]["result"]
-        except OSError:
-            return None
-        return float(result[0]["value"][1]) if result else None
-
-    try:
-        elements = 'sum by (operation) (quantd_elements_total{operation="quantize",output_type="UINT8"})'
-        wait_for(lambda: query(elements) == 6, 20, "the query is answered")
-        assert query('up{job="quantd"}') == 1
-        assert query('sum(grpc_server_handled_total{grpc_method="Quantize",grpc_code="OK"})') == 3
-        assert query('histogram_quantile(0.5, sum by (le) (grpc_server_handling_seconds_bucket{grpc_method="Quantize"}))') < 1
-    finally:
-        prometheus.terminate()
-        prometheus.wait(10)

@@ -2,7 +2,6 @@
 and no other."""
 
 import concurrent.futures
-import os
 import subprocess
 
 import grpc
@@ -72,27 +71,6 @@ def test_another_certificate_is_not(tls_server, files, monkeypatch):
     assert (code, out, error.count("\n")) == (1, "", 1) and "cannot reach" in error
 
 
-def test_one_that_has_other_bytes_before_and_after_it_is(tls_server, files, monkeypatch, tmp_path):
-    """A chain: the server's own certificate comes first."""
-    chain = tmp_path / "chain.pem"
-    chain.write_text("a comment\r\n" + files["own"][0].read_text().replace("\n", "\r\n") + files["other"][0].read_text())
-    assert ask(monkeypatch, tls_server(), chain, files["own"][1])[0] == 0
-    chain.write_text(files["other"][0].read_text() + files["own"][0].read_text())
-    assert ask(monkeypatch, tls_server(), chain, files["other"][1])[0] == 1
-
-
-def test_a_server_that_wants_certificates_is_shown_its_own(tls_server, files, monkeypatch):
-    assert ask(monkeypatch, tls_server(client_ca=files["own"][0]), *files["own"])[0] == 0
-    assert ask(monkeypatch, tls_server(client_ca=files["other"][0]), *files["own"])[0] == 1
-
-
-def test_plain_and_tls_do_not_speak(server, tls_server, files, monkeypatch):
-    assert ask(monkeypatch, tls_server())[0] == 1
-    plain = server.address.rsplit(":", 1)[1]
-    assert ask(monkeypatch, plain)[0] == 0
-    assert ask(monkeypatch, plain, *files["own"])[0] == 1
-
-
 @pytest.mark.parametrize("mutual", [False, True])
 def test_beside_quantd_itself(start, files, monkeypatch, tmp_path, mutual):
     """The server also requires tokens; health needs none."""
@@ -104,37 +82,3 @@ def test_beside_quantd_itself(start, files, monkeypatch, tmp_path, mutual):
     assert ask(monkeypatch, port, cert, key) == (0, "SERVING\n", "")
     assert ask(monkeypatch, port, *files["other"])[0] == 1
     assert ask(monkeypatch, port)[0] == 1
-
-
-def test_the_servers_tokens_are_not_read(server, monkeypatch, tmp_path):
-    """Health needs no token, and the file may be readable for the server only."""
-    port = server.address.rsplit(":", 1)[1]
-    assert ask(monkeypatch, port, QUANTD_AUTH_TOKEN_FILE=tmp_path / "none") == (0, "SERVING\n", "")
-    for text in ("", "two words"):
-        (tmp_path / "tokens").write_text(text)
-        assert ask(monkeypatch, port, QUANTD_AUTH_TOKEN_FILE=tmp_path / "tokens")[0] == 0
-
-
-def test_unix_sockets_are_plain_beside_tls(start, files, monkeypatch, tmp_path):
-    start(listen=(f"unix:{tmp_path}/socket",))
-    assert ask(monkeypatch, 0, *files["own"], QUANTD_LISTEN=f"unix:{tmp_path}/socket,[::]:50051")[0] == 0
-
-
-def test_with_an_authority_or_an_address_it_is_a_client_like_others(tls_server, files, monkeypatch):
-    """Its name does not match 127.0.0.1."""
-    port = tls_server()
-    assert ask(monkeypatch, port, *files["own"], QUANTD_TLS_CA=files["own"][0])[0] == 1
-    assert ask(monkeypatch, port, *files["own"], f"--address=127.0.0.1:{port}")[0] == 1
-
-
-@pytest.mark.parametrize(
-    "content, said", [(None, "can't read"), ("", "is not a PEM file"), ("nothing", "is not a PEM file"), ("key", "has no certificate")]
-)
-def test_files_that_are_none_are_named(files, monkeypatch, tmp_path, content, said):
-    path = tmp_path / "file.pem"
-    if content is not None:
-        path.write_text(files["own"][1].read_text() if content == "key" else content)
-    code, out, error = ask(monkeypatch, 50051, path, files["own"][1])
-    assert (code, out, error.count("\n")) == (2, "", 1)
-    assert "QUANTD_TLS_CERT" in error and str(path) in error and said in error
-    assert os.environ["QUANTD_TLS_KEY"] not in error

@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from attack_table import AGAIN, FIRST, SMALL
-from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, WINDOW_UPDATE, frame, message, settings
+from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, message, settings
 from support import pb_grpc, quantize, wait_for
 
 pytestmark = pytest.mark.gate
@@ -124,4 +124,3 @@ def test_who_stands_still_loses_its_place(start, name, source):
     assert not refused, f"{len(refused)} of {len(later)}: {refused[:2]}"
     assert sorted(seconds for _, seconds, _ in later)[int(len(later) * 0.99)] < 0.5
     wait_for(lambda: server.metrics()["quantd_calls"] == 0, 10, "nothing is left of the attack")
-

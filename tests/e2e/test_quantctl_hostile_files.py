@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from quantctl import ctl, quantctl
+from quantctl import ctl
 from safetensors.numpy import load_file, save_file
 from test_quantctl_large import MEMORY, command, environment
 
@@ -171,24 +171,6 @@ def test_config_of_a_folder():
         assert "more than 200000 values" in bounded("convert", "m", "-o", "o", "--to=fp8-tiles", "--quiet")
 
 
-def test_many_quantized_tensors():
-    """As many as are allowed."""
-    described('{"version":1,"tensors":{' + ",".join(f'"{i}":{PART}' for i in range(100_000)) + "}}")
-    assert bounded("dequantize", "m.safetensors", *OUT) == ""
-    assert bounded("inspect", "m.safetensors", "--only=^none$") == ""
-
-
-def test_many_tensors():
-    """Each with a long name."""
-    name = "model.layers.{:06}.mlp.experts.up_proj.weight"
-    count = 30_000
-    entries = {name.format(i): {"dtype": "F32", "shape": [1, 1], "data_offsets": [4 * i, 4 * i + 4]} for i in range(count)}
-    safetensors("m.safetensors", json.dumps(entries, separators=(",", ":")).encode(), bytes(4 * count))
-    assert bounded("quantize", "m.safetensors", *OUT) == ""
-    assert bounded("dequantize", "out.safetensors", "-o", "b.safetensors", "--quiet") == ""
-    assert bounded("inspect", "out.safetensors", "--only=^none$") == ""
-
-
 def test_a_scale_that_two_tensors_share():
     part = {"input_type": "float", "scale": {"tensor": "s", "type": "float", "shape": []}}
     entries = {name: {**part, "y": {"tensor": name, "type": "int8", "shape": [2]}} for name in "ab"}
@@ -211,27 +193,3 @@ def test_a_scale_that_two_tensors_share():
         {"a": np.int8([1, 2]), "s": np.array(2, np.float32)}, "q.safetensors", metadata={"quantd": json.dumps({"version": 1, "tensors": entries})}
     )
     assert "two tensors named 'a'" in ctl("dequantize", "q.safetensors", "-o", "i.safetensors", "--only=^a$", code=2)
-
-
-def test_names_that_are_empty_or_long():
-    x = np.float32([[1, 2], [3, 4]])
-    long = "n" * 1_000_000
-    save_file({"": x, "y": x, long: x}, "m.safetensors")
-    text = ctl("inspect", "m.safetensors")
-    assert "m.safetensors  float" not in text
-    ctl("quantize", "m.safetensors", "-o", "q.safetensors", "--type=int8")
-    assert load_file("q.safetensors").keys() == {name + end for name in ("", "y", long) for end in ("", "_scale", "_zero_point")}
-    ctl("dequantize", "q.safetensors", "-o", "b.safetensors")
-    assert load_file("b.safetensors").keys() == {"", "y", long}
-    save_file({"": np.int8([1, 2])}, "i.safetensors")
-    ctl("dequantize", "i.safetensors", "-o", "j.safetensors", "--scale=2")
-    assert load_file("j.safetensors")[""].tolist() == [2, 4]
-    save_file({"": np.ones((1, 2), np.complex64)}, "c.safetensors")
-    assert "c.safetensors: tensor ''" in ctl("dequantize", "c.safetensors", "-o", "d.safetensors", "--scale=1", code=2)
-
-
-def test_an_output_that_its_description_cannot_name():
-    np.save("x.npy", np.ones((2, 2), np.float32))
-    got, _, err = quantctl("quantize", "x.npy", "-o", os.fsdecode(b"y\xff.npy"))
-    assert got == 2 and "is not UTF-8" in err and os.listdir() == ["x.npy"]
-    ctl("quantize", "x.npy", "-o", os.fsdecode(b"y\xff.safetensors"), "--quiet")

@@ -34,12 +34,6 @@ def test_every_method_of_the_service_can_be_resolved(ask):
     assert methods == {"Quantize", "Dequantize", "DynamicQuantize", "QuantizeEmbeddings", "Stream", "GetServerInfo"}
 
 
-def test_the_descriptor_of_health_can_be_resolved(ask):
-    files = files_of(ask(file_containing_symbol="grpc.health.v1.Health"))
-    assert files[0].name == "grpc/health/v1/health.proto"
-    assert {method.name for method in files[0].service[0].method} == {"Check", "Watch"}
-
-
 def test_the_details_of_an_error_can_be_resolved_by_reflection_alone(server, ask):
     with pytest.raises(grpc.RpcError) as raised:
         server.stub.Quantize(quantize([1, 2, 3], scale=[1, 2], axis=0), timeout=5)
@@ -61,16 +55,3 @@ def test_the_details_of_an_error_can_be_resolved_by_reflection_alone(server, ask
     retry = resolve("google.rpc.RetryInfo")()
     retry.retry_delay.nanos = 5
     assert retry.SerializeToString() == b"\x0a\x02\x10\x05"
-
-
-def test_the_files_of_google_rpc_are_whole(ask):
-    for name, messages in {
-        "google/rpc/status.proto": {"Status"},
-        "google/rpc/error_details.proto": {
-            "ErrorInfo", "RetryInfo", "DebugInfo", "QuotaFailure", "PreconditionFailure", "BadRequest", "RequestInfo", "ResourceInfo",
-            "Help", "LocalizedMessage"},
-    }.items():  # fmt: skip
-        files = files_of(ask(file_by_filename=name))
-        assert files[0].name == name and files[0].package == "google.rpc"
-        assert {message.name for message in files[0].message_type} == messages
-        assert len(files) == 2 and files[1].name.startswith("google/protobuf/")

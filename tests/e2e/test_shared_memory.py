@@ -1,14 +1,14 @@
 """Tensors in shared memory: the same bytes as in a message, and errors for wrong references."""
 
 import os
-import re
 import socket
+import subprocess
 
 import grpc
 import numpy as np
 import pytest
 from shared import reference, shared_quantize, shared_tensor
-from support import FLOAT, UINT8, pb, quantize, run, tensor, tensor_pb2
+from support import ROOT, FLOAT, UINT8, pb, quantize, tensor, tensor_pb2
 from test_bad_input import details_of
 
 CODE = grpc.StatusCode
@@ -122,32 +122,6 @@ def test_embeddings_give_the_same_bytes(server, folder, recipe, offset):
             same(folder, server, request, offset)
 
 
-@pytest.mark.parametrize("offset", [0, 1, 2, 3, 16])
-def test_large_tensors_at_any_offset(server, folder, offset):
-    """Larger than the caches, where kernels bypass them."""
-    x = floats([(9 << 20) + 5])
-    same(folder, server, pb.QuantizeRequest(x=x, scale=tensor(0.1)), offset)
-    same(folder, server, pb.QuantizeRequest(x=x, scale=tensor(0.1), output_type=UINT16), offset)
-    codes = tensor_pb2.Tensor(data_type=UINT8, shape=[(9 << 20) + 5], raw_data=RANDOM.bytes((9 << 20) + 5))
-    same(folder, server, pb.DequantizeRequest(x=codes, scale=tensor(0.1)), offset)
-
-
-def test_files_with_holes(server, folder):
-    """Holes, as ftruncate makes them; zeros where x has some."""
-    x = np.zeros(1 << 20, np.float32)
-    x[500_000:500_100] = np.arange(100)
-    folder.file("x", x[500_000:500_100].tobytes(), 4 << 20, 2_000_000, allocate=False)
-    folder.file("y", size=1 << 20, allocate=False)
-    assert folder.allocated("y") == 0 and folder.allocated("x") < 1 << 20
-    server.stub.Quantize(shared_quantize("x", 1 << 20, "y", 1.0), timeout=30)
-    assert folder.read("y") == x.astype(np.uint8).tobytes()
-    assert folder.allocated("y") == 1 << 20
-    # More holes than the server would fill; tests/server/regions has the rules.
-    size = int(re.search(r"region_hole_bytes=(\d+)", server.log())[1]) + 4096
-    folder.file("x", size=size, allocate=False)
-    refused(server.stub.Quantize, shared_quantize("x", 1), CODE.FAILED_PRECONDITION, size, "posix_fallocate")
-
-
 def test_more_than_a_message_can_be(start, folder):
     small = start(folder.flag, "--max_message_bytes=65536", "--memory_budget_bytes=1048576")
     assert "shared_memory" in small.stub.GetServerInfo(pb.GetServerInfoRequest()).extensions
@@ -180,46 +154,6 @@ def test_items_of_a_stream(server, folder):
     assert answers[3].dynamic_quantize.y.raw_data == bytes([64, 127, 191, 255])
     assert answers[4].error.code == CODE.INVALID_ARGUMENT.value[0]
     assert answers[5].quantize.y.raw_data == b"\2"
-
-
-def test_only_one_side_in_shared_memory(server, folder):
-    folder.file("x", np.float32([1, 2, 3, 4]).tobytes())
-    folder.file("y", bytes(64))
-    assert server.stub.Quantize(shared_quantize(), timeout=10).y.raw_data == bytes([2, 4, 6, 8])
-    server.stub.Quantize(quantize([1, 2], output=reference("y", 2, 7)), timeout=10)
-    assert folder.read("y", 7, 2) == bytes([2, 4])
-
-
-def test_tensors_without_elements(server, folder):
-    folder.file("x", bytes(16))
-    empty = shared_tensor("x", [0, 3], 0, 16)
-    answer = server.stub.Quantize(pb.QuantizeRequest(x=empty, scale=tensor(1), output=reference("x", 0)), timeout=10)
-    assert answer.y.shared_memory == reference("x", 0) and list(answer.y.shape) == [0, 3]
-
-
-def test_sizes_and_offsets(server, folder):
-    folder.file("x", bytes(100))
-    folder.file("y", bytes(100))
-    call, bad = server.stub.Quantize, CODE.INVALID_ARGUMENT
-    most = (1 << 64) - 1
-    assert refused(call, shared_quantize(offset=85), bad, 85, 100, 16)[0] == "x.shared_memory"  # tests/server/regions has others
-    for size in (0, 15, 17, most, 1 << 63):
-        request = shared_quantize()
-        request.x.shared_memory.byte_size = size
-        assert refused(call, request, bad, size, 16)[0] == "x.shared_memory.byte_size"
-        request = shared_quantize(output="y")
-        request.output.byte_size = size
-        if size == 0:
-            assert refused(call, request, bad, 0, 4)[0] == "output.byte_size"
-        elif size > 100:
-            assert refused(call, request, bad, size, 100)[0] == "output"
-    short = shared_quantize(output="y")
-    short.output.byte_size = 3
-    assert refused(call, short, bad, 3, 4)[0] == "output.byte_size"
-    huge = pb.QuantizeRequest(x=shared_tensor("x", [1 << 40, 1 << 40], most), scale=tensor(1))
-    assert refused(call, huge, bad)[0].startswith("x")
-    values = shared_quantize(output="y", output_encoding=2)
-    assert refused(call, values, bad)[0] == "output_encoding"
 
 
 def test_output_over_an_input(server, folder):
@@ -263,6 +197,11 @@ def test_without_a_directory(start):
     refused(without.stub.Quantize, quantize([1.0], output=reference("y", 1)), CODE.UNIMPLEMENTED, "output")
 
 
-def test_a_directory_that_is_none_is_one_line_and_exit_code_2():
-    code, out, error = run("--listen=127.0.0.1:0", "--http_listen=", "--shared_memory_dir=/etc/passwd")
-    assert (code, out) == (2, "") and len(error.splitlines()) == 1 and "/etc/passwd" in error and "--shared_memory_dir" in error
+def test_the_cpp_example(server, folder):
+    example = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release") / "client" / "cpp" / "client_shared_memory_example"
+    done = subprocess.run([str(example), server.address, str(folder.path)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "0 -> 0" and lines[1].startswith("0.841471 -> ") and lines[4].endswith("1048576 bytes in region quantd-")
+    done = subprocess.run([str(example), server.address, "/no/such"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "NOT_FOUND" in done.stderr

@@ -1,16 +1,13 @@
 """Clients that truncate, grow, change and remove files while the server works on them, leave them behind, or bring more than allowed."""
 
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 
 import grpc
 import numpy as np
 import pytest
-from shared import reference, shared_quantize, shared_tensor
+from shared import reference, shared_tensor
 from small_machine import mounted
 from support import UINT8, pb, quantize, rounds, tensor, wait_for
 
@@ -21,10 +18,6 @@ MIB = 1 << 20
 @pytest.fixture(scope="module")
 def server_flags(folder):
     return (folder.flag,)
-
-
-def descriptors(server):
-    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
 
 
 def mapped(server, folder):
@@ -100,28 +93,6 @@ def test_files_that_are_cut_and_grow_during_calls(server, folder, victim):
         assert code_of(getattr(server.stub, method), request) == CODE.OK
 
 
-def test_a_cut_costs_no_memory(server, folder):
-    """The server does not replace missing pages by its own, except for a moment."""
-    size = 256 * MIB
-    folder.file("x", bytes(size // 16))
-    folder.file("y", size=size // 4)
-    dequantize = pb.DequantizeRequest(
-        x=shared_tensor("x", [size // 16], size // 16, data_type=UINT8), scale=tensor(0.5), output=reference("y", size // 4)
-    )
-    works(server)
-    before = server.status()["RssAnon"]
-    peak = 0
-    for _ in range(5):
-        folder.file("y", size=size // 4)
-        assert code_of(server.stub.Dequantize, dequantize) == CODE.OK
-        call = server.stub.Dequantize.future(dequantize, timeout=30)
-        os.truncate(folder.path / "y", 0)
-        while not call.done():
-            peak = max(peak, server.status()["RssAnon"])
-        assert call.code() in (CODE.OK, CODE.FAILED_PRECONDITION, CODE.INVALID_ARGUMENT), call.details()
-    assert peak - before < 16 * 1024, (before, peak)
-
-
 def test_bytes_that_change_during_calls(server, folder):
     """Scales that become zero or NaN after the checks, tensors that contain NaN when they are read the second time."""
     size = MIB
@@ -160,32 +131,6 @@ def test_bytes_that_change_during_calls(server, folder):
     works(server)
 
 
-def test_a_thousand_regions_leave_nothing(server, folder):
-    def round_of(count):
-        for i in range(count):
-            folder.file(f"many{i}", size=64 * 1024)
-            assert code_of(server.stub.Quantize, shared_quantize(f"many{i}", 8 * 1024)) == CODE.OK
-
-    def clean():
-        for file in folder.path.glob("many*"):
-            file.unlink()
-        wait_for(lambda: mapped(server, folder) == 0, 15, "nothing is mapped")
-
-    clean()
-    round_of(100)
-    clean()
-    memory, files = server.status()["VmRSS"], descriptors(server)
-    round_of(1500)
-    assert descriptors(server) <= files + 2
-    assert mapped(server, folder) <= 1100
-    metrics = server.metrics()
-    assert metrics["quantd_regions"] > 0 and metrics["quantd_region_bytes"] == 64 * 1024 * metrics["quantd_regions"]
-    clean()
-    assert server.metrics()["quantd_region_bytes"] == 0
-    assert descriptors(server) <= files + 2
-    assert server.status()["VmRSS"] - memory < 4 * 1024
-
-
 def test_cancelled_calls_let_go(server, folder):
     size = 32 * MIB
     for name in "xy":
@@ -200,77 +145,6 @@ def test_cancelled_calls_let_go(server, folder):
         os.unlink(folder.path / name)
     wait_for(lambda: mapped(server, folder) == 0, 10, "their regions are unmapped")
     works(server)
-
-
-def test_a_region_does_not_count_as_the_servers_memory(start, folder):
-    """A tensor of 64 MiB with a budget of 4: the server takes next to nothing."""
-    size = 64 * MIB
-    for name in "xy":
-        folder.file(name, size=size)
-    small = start(folder.flag, "--memory_budget_bytes=4194304")
-    for method, request in requests_of(size):
-        if request.HasField("output"):
-            assert code_of(getattr(small.stub, method), request) == CODE.OK
-    # Scales are copied, and count.
-    request = pb.DequantizeRequest(x=shared_tensor("x", [size // 4], size // 4, data_type=UINT8), scale=shared_tensor("y", [size // 4], size), axis=0)
-    assert code_of(small.stub.Dequantize, request) == CODE.RESOURCE_EXHAUSTED
-
-
-def test_a_drain_with_a_region_in_use(start, folder):
-    size = 128 * MIB
-    for name in ("x", "y0", "y1"):
-        folder.file(name, size=size)
-    server = start(folder.flag)
-    works(server)
-    calls = []
-    for output in ("y0", "y1"):
-        method, request = requests_of(size, output)[int(output[1]) * 2]
-        calls.append(getattr(server.stub, method).future(request, timeout=30))
-    time.sleep(0.03)
-    server.signal()
-    codes = [call.code() for call in calls]
-    assert server.process.wait(20) == 0
-    assert set(codes) <= {CODE.OK, CODE.UNAVAILABLE} and CODE.OK in codes
-
-
-HOLDER = """
-import fcntl, os, sys, time
-
-pytestmark = pytest.mark.gate
-file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
-fcntl.flock(file, fcntl.LOCK_EX)
-print("ready", flush=True)
-time.sleep(100)
-"""
-
-
-def test_files_of_dead_clients_go_at_the_start(start, folder):
-    """Files must be ten seconds old; the server looks when it starts and once a minute."""
-    folder.file("quantd-1-dead", b"1")
-    folder.file("other-1", b"1")
-    holders = []
-    for name in ("quantd-2-alive", "quantd-3-killed"):
-        command = [sys.executable, "-c", HOLDER, str(folder.path / name)]
-        holders.append(subprocess.Popen(command, stdout=subprocess.PIPE))
-        holders[-1].stdout.readline()
-    young = start(folder.flag)
-    assert young.stop() == 0 and (folder.path / "quantd-1-dead").exists()
-    holders[1].send_signal(signal.SIGKILL)
-    holders[1].wait()
-    time.sleep(10.5)
-    start(folder.flag)
-    left = {file.name for file in folder.path.glob("*-*")}
-    for holder in holders:
-        holder.kill()
-        holder.wait()
-        holder.stdout.close()
-    assert left == {"quantd-2-alive", "other-1"}
-
-
-def test_a_bus_error_from_outside_is_still_the_end(start, folder):
-    server = start(folder.flag)
-    server.signal(signal.SIGBUS)
-    assert server.process.wait(10) != 0
 
 
 @pytest.mark.parametrize("victim", ["x", "y"])

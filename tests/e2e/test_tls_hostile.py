@@ -1,17 +1,15 @@
 """Hostile peers of the TLS port: they lose their own connection, and no other client loses a call."""
 
 import os
-import random
 import socket
 import ssl
-import struct
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, WINDOW_UPDATE, Peer, frame, message, request_headers
+from http2 import DATA, HEADERS, Peer, frame, message, request_headers
 from support import SANITIZED, pb, quantize, tensor, wait_for
 from tls import files, start_tls  # noqa: F401
 
@@ -79,39 +77,6 @@ def test_a_thousand_half_handshakes(files, start_tls):  # noqa: F811
     server.wait_for_log("more like it", 30)
 
 
-def test_hellos_that_drip(files, start_tls):  # noqa: F811
-    server = start_tls(files, *files.flags)
-    first = hello(files.context(check=False))
-    calls = Calls(server.stub)
-    slow = [server.raw() for _ in range(50)]
-    until = time.monotonic() + 60
-    for byte in first:
-        for connection in list(slow):
-            try:
-                connection.sendall(bytes([byte]))
-            except OSError:
-                slow.remove(connection)
-        if not slow or time.monotonic() > until:
-            break
-        time.sleep(0.1)
-    assert not slow, "they were let drip for longer than a handshake may take"
-    calls.stop()
-
-
-def test_hellos_that_announce_much(files, start_tls):  # noqa: F811
-    """128 KiB each, which OpenSSL would allocate at once."""
-    server = start_tls(files, *files.flags, "--max_connections=700")  # 500 are below one address's share
-    before = server.status()["VmRSS"]
-    connections = [server.raw() for _ in range(500)]
-    for connection in connections:
-        connection.sendall(b"\x16\x03\x01\x02\x00\x01\x01\xf0\x00" + b"\x03\x03" + bytes(200))
-    name = 'quantd_tls_handshakes_refused_total{reason="protocol"}'
-    wait_for(lambda: server.metrics()[name] == 500, 30, "all are refused")
-    assert SANITIZED or server.status()["VmRSS"] - before < 32 << 10
-    for connection in connections:
-        connection.close()
-
-
 def test_full_handshakes_by_the_hundred(files, start_tls):  # noqa: F811
     """A peer that begins handshakes again and again waits behind itself."""
     server = start_tls(files, *files.flags)
@@ -137,50 +102,6 @@ def test_full_handshakes_by_the_hundred(files, start_tls):  # noqa: F811
     calls.stop()
 
 
-def test_random_bytes(files, start_tls):  # noqa: F811
-    """2,000 connections that begin like a handshake and continue with anything; seeds are printed."""
-    server = start_tls(files, *files.mutual, client=files.client)
-    seed = int(os.environ.get("QUANTD_SEED", time.time_ns() % 1_000_000))
-    print("QUANTD_SEED:", seed)
-    generator = random.Random(seed)
-    first = hello(files.context(check=False))
-    calls = Calls(server.stub)
-    for i in range(2000):
-        data = bytearray(first)
-        for _ in range(generator.randrange(6)):
-            data[generator.randrange(len(data))] = generator.randrange(256)
-        if i % 3 == 0:
-            data += generator.randbytes(generator.randrange(2000))
-        if i % 7 == 0:
-            data = bytearray(generator.randbytes(generator.randrange(1, 500)))
-        with server.raw() as connection:
-            try:
-                connection.sendall(data[: generator.randrange(1, len(data) + 1)])
-            except OSError:
-                pass
-    calls.stop()
-    assert server.process.poll() is None
-    wait_for(lambda: server.metrics()["quantd_connections"] <= 2, 60, "they are gone")
-
-
-def test_records_of_a_byte(files, start_tls):  # noqa: F811
-    """A frame in as many records as it has bytes: only its own connection slows down."""
-    server = start_tls(files, *files.flags)
-    calls = Calls(server.stub)
-    with Peer(server.address, tls=files.context()) as peer:
-        peer.socket.settimeout(0.5)
-        stream = peer.next_stream()
-        peer.send(frame(HEADERS, 4, stream, request_headers("Quantize")))
-        payload = frame(DATA, 0, stream, message(bytes(15_000))[:15_000])
-        for byte in payload:
-            try:
-                peer.socket.sendall(bytes([byte]))
-            except OSError:
-                break  # it is no longer read
-        wait_for(lambda: server.metrics()["quantd_connections_throttled_total"] >= 1, 30, "it is throttled")
-    calls.stop()
-
-
 def test_who_does_not_read(files, start_tls):  # noqa: F811
     """A response that stands still in TLS holds its memory only until another request needs it."""
     server = start_tls(files, *files.flags, "--memory_budget_bytes=60000000", "--stall_timeout=1")
@@ -202,68 +123,6 @@ def test_who_does_not_read(files, start_tls):  # noqa: F811
                     break
         answer = server.stub.Quantize(quantize(np.ones(8_000_000), scale=1.0), timeout=60)
         assert len(answer.y.raw_data) == 8_000_000
-    assert server.process.poll() is None
-
-
-def dequantize(size):
-    """From `size` UINT8 elements to four times as many bytes."""
-    request = pb.DequantizeRequest(scale=tensor(1.0))
-    request.x.data_type, request.x.raw_data = 2, bytes(size)
-    request.x.shape.append(size)
-    return message(request.SerializeToString())
-
-
-@pytest.mark.parametrize("secure", [True, False])
-def test_deadlines_of_calls_whose_frames_wait(files, start_tls, start, secure):  # noqa: F811
-    """Streams whose window is too small for their responses, between large responses, so that a frame of one has begun
-    when  the peer stops reading. Their deadlines pass; then it reads again. The server used to write the freed response
-    to the  socket (with TLS it crashed)."""
-    server = start_tls(files, *files.flags) if secure else start()
-    item = message(pb.StreamRequest(id=1, quantize=quantize(np.ones(100), scale=[1.0])).SerializeToString())
-    tls = files.context() if secure else None
-    with Peer(server.address, tls=tls, receive_buffer=4096, window=20, frame=65536) as peer:
-
-        def open_large():
-            stream = peer.next_stream()
-            window = frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", 1 << 30))
-            return stream, frame(HEADERS, END_HEADERS, stream, request_headers("Dequantize")) + window
-
-        stream, head = open_large()
-        peer.send(head)
-        peer.upload_on(stream, dequantize(5_000_000))  # its response fills the socket and the queued frames
-        said, small = b"", []
-        for _ in range(45):
-            small.append(peer.next_stream())
-            said += frame(HEADERS, END_HEADERS, small[-1], request_headers("Stream", [("grpc-timeout", "2S")]))
-            said += frame(DATA, 0, small[-1], item)
-            stream, head = open_large()
-            body = dequantize(30_000)
-            said += head + frame(DATA, 0, stream, body[:16000]) + frame(DATA, END_STREAM, stream, body[16000:])
-        peer.send(said)
-        first = peer.until(DATA, small[0])[3]
-        time.sleep(2.5)  # after all deadlines
-        for stream in small:
-            while stream not in peer.over:
-                assert peer.read_frame(), "the server has closed the connection"
-            got, status = peer.data.get(stream, b""), peer.headers.get(stream, {}).get("grpc-status")
-            assert (got, status) in ((first, None), (b"", "4")), "no status follows a part of a message"
-    assert len(server.stub.Quantize(quantize(np.ones(100), scale=[1.0])).y.raw_data) == 100
-
-
-def test_resets_and_cuts(files, start_tls):  # noqa: F811
-    server = start_tls(files, *files.flags)
-    calls = Calls(server.stub)
-    generator = random.Random(1)
-    for i in range(200):
-        connection = server.connect(files.context(check=False)) if i % 2 else server.raw()
-        raw = connection
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        try:
-            connection.sendall(generator.randbytes(generator.randrange(1, 3000)))
-        except OSError:
-            pass
-        raw.close()
-    calls.stop()
     assert server.process.poll() is None
 
 

@@ -1,15 +1,12 @@
 """Certificates that change while a server runs: no call is lost, no connection ends, and wrong files change nothing."""
 
-import os
 import shutil
-import signal
 import threading
 
 import grpc
 import numpy as np
 
 from certificates import serial
-from http2 import Peer
 from support import quantize, wait_for
 from test_tls import failure
 from tls import hang_up, own_files, start_tls  # noqa: F401
@@ -61,21 +58,6 @@ def test_certificates_change_under_load(own_files, start_tls):  # noqa: F811
     assert server.metrics()['quantd_reloads_total{what="certificates",result="ok"}'] >= 3
 
 
-def test_the_same_connection_goes_on(own_files, start_tls):  # noqa: F811
-    server = start_tls(own_files, *own_files.flags)
-    with Peer(server.address, tls=own_files.context()) as peer:
-        peer.socket.settimeout(20)
-        old = peer.socket.getpeercert(binary_form=True)
-        new = own_files.servers.sign("new")
-        own_files.put(*new)
-        wait_for(lambda: server.served_serial() == serial(new[0]), 20, "the new certificate")
-        peer.send(b"\0\0\x08\x06\0\0\0\0\0" + b"pingpong")
-        received = b""
-        while b"pingpong" not in received:
-            received += peer.socket.recv(1000)
-        assert peer.socket.getpeercert(binary_form=True) == old
-
-
 def test_a_bad_pair_changes_nothing(own_files, start_tls):  # noqa: F811
     server = start_tls(own_files, *own_files.flags)
     old = server.served_serial()
@@ -93,31 +75,6 @@ def test_a_bad_pair_changes_nothing(own_files, start_tls):  # noqa: F811
     wait_for(lambda: server.served_serial() == serial(new[0]), 20, "the good pair")
 
 
-def test_as_kubernetes_changes_a_secret(own_files, start_tls, tmp_path):  # noqa: F811
-    """tls.crt -> ..data/tls.crt, ..data -> a folder with a time in its name: only ..data is replaced."""
-    mount = tmp_path / "mount"
-    mount.mkdir()
-
-    def update(number, pair):
-        folder = mount / f"..{number}"
-        folder.mkdir()
-        shutil.copy(pair[0], folder / "tls.crt")
-        shutil.copy(pair[1], folder / "tls.key")
-        os.symlink(folder.name, mount / "..data_tmp")
-        os.rename(mount / "..data_tmp", mount / "..data")
-
-    first, second = own_files.servers.sign("first"), own_files.servers.sign("second")
-    update(1, first)
-    for name in ("tls.crt", "tls.key"):
-        os.symlink(f"..data/{name}", mount / name)
-    server = start_tls(own_files, f"--tls_cert={mount}/tls.crt", f"--tls_key={mount}/tls.key")
-    assert server.served_serial() == serial(first[0])
-    update(2, second)
-    shutil.rmtree(mount / "..1")
-    wait_for(lambda: server.served_serial() == serial(second[0]), 20, "the second certificate")
-    assert "not reloaded" not in server.log()
-
-
 def test_the_client_ca_changes(own_files, start_tls, tmp_path):  # noqa: F811
     ca = tmp_path / "ca.crt"
     shutil.copy(own_files.clients.file, ca)
@@ -130,10 +87,3 @@ def test_the_client_ca_changes(own_files, start_tls, tmp_path):  # noqa: F811
     assert server.new_stub(credentials=own_files.credentials(stranger)).Quantize(quantize([1.0]), timeout=10)
     assert failure(server.new_stub()).code() == grpc.StatusCode.UNAVAILABLE
     assert server.stub.Quantize(quantize([1.0]), timeout=10)  # connected before
-
-
-def test_sighup_without_anything_to_read(start):
-    server = start()
-    server.signal(signal.SIGHUP)
-    wait_for(lambda: "there are no files to reload" in server.log(), 10, "a line")
-    assert server.stub.Quantize(quantize([1.0]), timeout=10)

@@ -11,7 +11,7 @@ import pytest
 
 from http2 import HEADERS, Peer, frame, request_headers
 from quantctl import BINARY as QUANTCTL
-from support import health_pb2, health_pb2_grpc, quantize, run, wait_for
+from support import health_pb2, health_pb2_grpc, quantize, wait_for
 from tls import files, start_tls  # noqa: F401
 
 METHOD = 'grpc_type="unary",grpc_service="quantd.v1.QuantizationService",grpc_method="Quantize"'
@@ -55,14 +55,6 @@ def test_who_may_call(server):
     samples = metrics()
     assert samples[f'grpc_server_handled_total{{{METHOD},grpc_code="Unauthenticated"}}'] == 8
     assert samples['quantd_rejected_total{reason="unauthenticated"}'] == 8
-
-
-def test_two_headers_are_none(server):
-    with pytest.raises(grpc.RpcError) as caught:
-        server.stub.Quantize(
-            quantize([1.0]), timeout=10, metadata=[("authorization", "Bearer first-token"), ("authorization", "Bearer wrong-token")]
-        )
-    assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_what_needs_none(server):
@@ -130,14 +122,6 @@ def test_rotation(server, token_file):
     refused(server, "Bearer first-token")
 
 
-def test_a_file_that_cannot_be_used(tmp_path):
-    """One line and exit code 2; tests/server/access/tokens_test.cc has everything that can be wrong with a file."""
-    file = tmp_path / "tokens"
-    file.write_text("two words\n")
-    code, _, err = run("--listen=127.0.0.1:0", "--http_listen=", f"--auth_token_file={file}")
-    assert code == 2 and len(err.splitlines()) == 1 and f"{file}: line 1 is not a token" in err and "(--auth_token_file)" in err
-
-
 # ---- Clients
 
 
@@ -163,25 +147,6 @@ def test_quantctl(server, token_file, tmp_path):
     assert quantctl("parameters", "list", f"--address={server.address}", "--auth_token_file=/none")[0] == 2
     code, said = quantctl("info", "--address=10.255.255.1:1", f"--auth_token_file={token_file}")
     assert code == 2 and "is another machine and there is no TLS" in said
-
-
-def test_all_over_tls(files, start_tls, token_file, tmp_path):  # noqa: F811
-    server = start_tls(files, *files.mutual, f"--auth_token_file={token_file}", client=files.client)
-    host = server.address.replace("127.0.0.1", "localhost")
-    cert, key = map(str, files.client)
-    with pytest.raises(grpc.RpcError) as caught:
-        server.stub.Quantize(quantize([1.0]), timeout=10)
-    assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
-    flags = [f"--address={host}", f"--tls_ca={files.servers.file}", f"--tls_cert={cert}", f"--tls_key={key}"]
-    assert quantctl("health", *flags)[0] == 0
-    assert quantctl("info", *flags)[0] == 1
-    assert quantctl("info", *flags, f"--auth_token_file={token_file}")[0] == 0
-    variables = {"QUANTD_TLS_CA": str(files.servers.file), "QUANTD_TLS_CERT": cert, "QUANTD_TLS_KEY": key}
-    assert quantctl("health", f"--address={host}", environment=variables)[0] == 0
-    code, said = quantctl("health", f"--address={host}", "--tls_ca=/none")
-    assert code == 2 and "quantctl: --tls_ca: can't read /none" in said
-    assert server.get("/metrics")[0] == 401 and server.get("/metrics", token="first-token")[0] == 200
-    assert server.get("/metrics", client=None, token="first-token")[0] == 403
 
 
 # ---- Unix sockets

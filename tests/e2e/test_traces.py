@@ -4,9 +4,8 @@ import json
 import re
 import time
 
-import pytest
 
-from support import pb, quantize, run, wait_for
+from support import pb, quantize, wait_for
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 SAMPLED = (("traceparent", f"00-{TRACE_ID}-00f067aa0ba902b7-01"),)
@@ -63,17 +62,3 @@ def test_errors_and_streams(start, tmp_path):
     assert attributes(by_method["Stream"])["quantd.elements"] == 10
     line = wait_for(lambda: [line for line in server.log().splitlines() if "call failed" in line], 10, "a line")[0]
     assert f'"trace_id":"{TRACE_ID}"' in line
-
-
-def test_spans_that_wait_are_written_at_the_end(start, tmp_path):
-    server, spans = traced(start, tmp_path / "spans", "--trace_sample_ratio=1")
-    for _ in range(300):
-        server.stub.Quantize(quantize([1.0]), timeout=10)
-    assert server.stop(30) == 0
-    assert len(spans(300)) == 300
-
-
-@pytest.mark.parametrize("flag", ["--trace_file=/dev/null/x", "--trace_sample_ratio=nan"])
-def test_wrong_flags(flag):
-    code, _, error = run(flag)
-    assert code == 2 and flag.split("=")[0] in error and len(error.splitlines()) == 1
