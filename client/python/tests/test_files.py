@@ -182,8 +182,8 @@ def described(**changes):
 
 
 HOSTILE = {
-    "empty": (b"", "header is 0 bytes long, the file has 0"),
-    "no whole length": (b"\1\2\3", "the file has 3 bytes"),
+    "empty": (b"", "not a .safetensors file: it has 0 bytes"),
+    "no whole length": (b"\1\2\3", "it has 3 bytes"),
     "a header beyond the file": ((1000).to_bytes(8, "little") + b"{}", "header is 1000 bytes long, the file has 10"),
     "a header beyond all": (b"\xff" * 8 + b"{}", "header is 18446744073709551615 bytes"),
     "no JSON": (file_of(b"{"), "header is not JSON"),

@@ -145,3 +145,35 @@ def test_errors_cross_processes(client):
         assert type(again) is type(error) and str(again) == str(error) and vars(again) == vars(error)
         assert vars(copy.deepcopy(error)) == vars(error)
     assert caught.value.field_violations
+
+
+def test_results_have_the_shape_the_type_and_the_bytes_of_what_is_stored(client):
+    found = client.dynamic_quantize(X, axis=0, output_type="int4")
+    assert (found.shape, found.dtype, found.nbytes) == (X.shape, found.y.dtype, X.size // 2 + 4 * len(X) + len(X) // 2)
+    codes = client.quantize_embeddings(X, preset="pgvector")
+    assert (codes.shape, codes.dtype, codes.nbytes) == ((6, 4), np.uint8, 24)
+    assert client.dynamic_quantize(X, symmetric=True, output_type="int8").zero_point is None or not client.dynamic_quantize(
+        X, symmetric=True, output_type="int8").zero_point.any()
+
+
+def test_what_is_missing_or_not_possible_says_what_to_do(client, tmp_path):
+    result = client.dynamic_quantize(X)
+    for call, kind, words in (
+        (lambda: quantd.save(tmp_path / "x.safetensors", result), TypeError, r"mapping, such as \{'w': result\}"),
+        (lambda: quantd.save(tmp_path / "no" / "x.safetensors", {"w": result}), FileNotFoundError, "no/x.safetensors"),
+        (lambda: client.quantize_embeddings(X, preset="sentence-transformers-int8"), TypeError, r"ranges=quantd\.calibrate"),
+        (lambda: client.dynamic_quantize(X, symmetric=True, symmetry="symmetric"), TypeError, "one or the other"),
+        (lambda: pickle.dumps(client), TypeError, "belongs to its process"),
+    ):
+        with pytest.raises(kind, match=words):
+            call()
+    (tmp_path / "y.safetensors").write_bytes(b"PK\x03\x04 anything but the header of a file of tensors")
+    with pytest.raises(quantd.FormatError, match="not a .safetensors file"):
+        quantd.load(tmp_path / "y.safetensors")
+    client.close()
+    with pytest.raises(ValueError, match="this client is closed"):
+        client.info()
+
+
+def test_dir_shows_what_is_for_users():
+    assert set(dir(quantd)) == {*quantd.__all__, "__version__"}

@@ -1,6 +1,7 @@
 """Servers that end, and servers that announce it: streams that are opened again, health, and whose fault a reset is."""
 
 import asyncio
+import threading
 import time
 from concurrent import futures
 
@@ -8,6 +9,7 @@ import grpc
 import numpy as np
 import pytest
 
+import both_clients
 import quantd
 from quantd import errors, messages
 from raw_server import RawServer
@@ -159,6 +161,8 @@ def test_a_server_that_leaves_gets_no_call_but_the_question_whether_it_does():
             assert client.health() == "NOT_SERVING"
             with pytest.raises(quantd.UnavailableError):
                 client.quantize(X, 1.0, timeout=10)
+        with quantd.Client(leaving.address) as client:  # health chooses among servers, and vetoes none
+            assert client.quantize(X, 1.0, timeout=10).y.tolist() == [1, 2, 3, 4]
         with quantd.Client(f"ipv4:{leaving.address},{other.address}") as client:
             for _ in range(20):
                 client.quantize(X, 1.0, timeout=10)
@@ -188,3 +192,21 @@ def test_a_reset_of_the_peers_is_unavailable():
     assert errors.from_rpc_error(Failed(cancelled, "Locally cancelled by application!")).code is cancelled
     internal = errors.from_rpc_error(Failed(grpc.StatusCode.INTERNAL, "Received RST_STREAM with error code 2"))
     assert internal.code is grpc.StatusCode.INTERNAL
+
+
+@pytest.mark.parametrize("kind", [both_clients.Sync, both_clients.Async])
+def test_a_server_that_comes_back_costs_no_call(kind):
+    """Nobody listens for longer than five attempts take."""
+    answer = lambda *_: messages.QuantizeResponse(y=Y).SerializeToString()  # noqa: E731
+    with RawServer(Quantize=answer) as server:
+        client = kind(server.address)
+        assert client.quantize() == [1, 2, 3, 4]
+    again = []
+    port = int(server.address.rpartition(":")[2])
+    later = threading.Timer(2, lambda: again.append(RawServer(Quantize=answer, port=port)))
+    later.start()
+    try:
+        assert client.quantize() == [1, 2, 3, 4] and again
+    finally:
+        later.join()
+        again[0].stop()

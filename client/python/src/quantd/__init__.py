@@ -93,3 +93,7 @@ __all__ = [
     "save",
     "unpack",
 ]
+
+
+def __dir__() -> "list[str]":
+    return [*__all__, "__version__"]

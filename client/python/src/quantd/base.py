@@ -1,6 +1,6 @@
 """Base: what Client and AsyncClient share besides the operations: their arguments, and questions about the server."""
 
-from typing import Any, Callable, Generic, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Generic, NoReturn, Optional, Sequence, Tuple, TypeVar
 
 import grpc
 
@@ -54,6 +54,9 @@ class Base(
 
     def _connect(self) -> None:
         raise NotImplementedError
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} belongs to its process and can't be pickled or copied: make one where it is used")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.address}>"

@@ -57,6 +57,15 @@ def warn_of_lost_signs(x: Any, output_type: int, symmetry: int) -> None:
         warnings.warn(f"x has negative values, which become 0: symmetric {name} has no negative codes", UserWarning, stacklevel=4)
 
 
+def symmetry_of(symmetry: Optional[str], symmetric: Any) -> Optional[str]:
+    """The name of a symmetry, which `symmetric` says as yes or no."""
+    if symmetric is None:
+        return symmetry
+    if symmetry is not None:
+        raise wrong_type("symmetric", "symmetric and symmetry are given; give one or the other")
+    return "symmetric" if flag(symmetric, "symmetric", False) else "asymmetric"
+
+
 def integer(value: Any, name: str) -> int:
     """An integer of 64 bits."""
     try:

@@ -53,6 +53,7 @@ class Client(
     """
 
     def _connect(self) -> None:
+        self._closed = False
         self._channel = self._transport.channel()
         # For the question whether a server is healthy, and for calls if none is. Connects on first use.
         self._any_channel = self._transport.channel(check_health=False)
@@ -60,6 +61,7 @@ class Client(
 
     def close(self) -> None:
         """Close the connection; calls in flight are cancelled. Does nothing in a child of fork: the parent owns the connection."""
+        self._closed = True
         if self._transport.is_here:
             self._channel.close()
             self._any_channel.close()
@@ -89,6 +91,8 @@ class Client(
 
     def _method(self, name: str) -> Any:
         self._transport.check_process()
+        if self._closed:
+            raise ValueError("this client is closed")
         return self._methods[name]
 
     def _drive(self, steps: calls.Steps[Any], outcome: Any = None) -> Any:

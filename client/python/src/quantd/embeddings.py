@@ -1,6 +1,6 @@
 """Embeddings: the choices of quantize_embeddings, and which vector database needs which."""
 
-from typing import Any, Dict, Literal, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Literal, Mapping, Optional, Sequence, Tuple, cast
 
 from .choices import NON_FINITES, choice, numbered, type_number, wrong_choice
 from .errors import wrong_type
@@ -37,8 +37,12 @@ PRESETS: Dict[Preset, Dict[str, Any]] = {
 }
 
 
-def chosen(preset: Any, named: Mapping[str, Any]) -> Dict[str, Any]:
+def chosen(preset: Any, named: Mapping[str, Any], ranges: Any = None) -> Dict[str, Any]:
     """What a call names, which a preset does in its place."""
+    if isinstance(preset, str) and PRESETS.get(cast(Preset, preset), {}).get("recipe") == "ranges" and ranges is None:
+        raise wrong_type(
+            "ranges", f"ranges are missing: preset {preset!r} needs the lowest and the highest value of each dimension, which belong to the "
+            "index: ranges=quantd.calibrate(embeddings, axis=-1).range, of embeddings like those that will be stored")
     if preset is None:
         return {name: named.get(name) for name in _NAMED}
     if not isinstance(preset, str) or preset not in PRESETS:
@@ -49,9 +53,9 @@ def chosen(preset: Any, named: Mapping[str, Any]) -> Dict[str, Any]:
     return {**dict.fromkeys(_NAMED), **PRESETS[preset]}
 
 
-def numbers(preset: Any, non_finite: Optional[str], **named: Any) -> Dict[str, int]:
+def numbers(preset: Any, non_finite: Optional[str], ranges: Any, **named: Any) -> Dict[str, int]:
     """The contract's numbers of what a call names; 0 is none."""
-    named = chosen(preset, named)
+    named = chosen(preset, named, ranges)
     return {
         "recipe": choice(named["recipe"], RECIPES, "recipe"),
         "output_type": type_number(named["output_type"], "output_type"),

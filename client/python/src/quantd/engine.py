@@ -1,5 +1,7 @@
 """Engine: the operations of Client, computed in this process by the native module of quantd-core."""
 
+from __future__ import annotations
+
 import os
 import sys
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
@@ -8,7 +10,7 @@ from grpc import StatusCode
 
 from . import calibration, embeddings, errors, results
 from .choices import (
-    NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, NonFinite, Symmetry, ZeroPointOrder, choice, flag, integer, integers, seconds,
+    NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, NonFinite, Symmetry, ZeroPointOrder, choice, flag, integer, integers, seconds, symmetry_of,
     type_number, warn_of_lost_signs)
 from .embeddings import BitOrder, BitThreshold, Preset, Recipe, SignedBits
 from .engine_calibrate import calibrate
@@ -201,6 +203,7 @@ class Engine:
         saturate: bool = True,
         scale_type: Optional[ScaleTypeLike] = None,
         symmetry: Optional[Symmetry] = None,
+        symmetric: Optional[bool] = None,
         non_finite: Optional[NonFinite] = None,
         report_error: bool = False,
         out: Optional[Out] = None,
@@ -213,9 +216,10 @@ class Engine:
         """
         said = spelled_out({"output_type": output_type, "scale_type": scale_type, "axis": axis, "block_size": block_size})
         blocks = _blocks(said["axis"], said["block_size"], block_shape)
+        symmetry = symmetry_of(symmetry, symmetric)
         if symmetry == "symmetric":
             code_type = type_number(said["output_type"], "output_type")
-            warn_of_lost_signs(self._operand(x, "x", DataType.FLOAT), code_type, SYMMETRIES[symmetry])
+            warn_of_lost_signs(self._operand(x, "x", DataType.FLOAT), code_type, SYMMETRIES["symmetric"])
         y, scale, zero_point, tensor_scale, error, input_type = self._native.dynamic_quantize(
             x,
             type_number(said["output_type"], "output_type"),
@@ -254,7 +258,7 @@ class Engine:
 
         Arguments and result are those of Client.quantize_embeddings; `out` and `threads` as in quantize.
         """
-        named = embeddings.numbers(preset, non_finite, recipe=recipe, output_type=output_type, bit_order=bit_order,
+        named = embeddings.numbers(preset, non_finite, ranges, recipe=recipe, output_type=output_type, bit_order=bit_order,
                                    bit_threshold=bit_threshold, signed_bits=signed_bits)
         y, error = self._native.quantize_embeddings(
             x,
@@ -281,6 +285,7 @@ class Engine:
         output_type: Optional[CodeTypeLike] = None,
         axis: Optional[int] = None,
         symmetry: Optional[Symmetry] = None,
+        symmetric: Optional[bool] = None,
         percentile: Optional[float] = None,
         non_finite: Optional[NonFinite] = None,
         return_state: bool = False,
@@ -306,6 +311,8 @@ class Engine:
             The dimension with one scale per index, where all arrays have the same length; by default there is one scale.
         symmetry : {"asymmetric", "symmetric"}, optional
             As in dynamic_quantize.
+        symmetric : bool, optional
+            True is symmetry="symmetric", False "asymmetric".
         percentile : float, optional
             For "percentile": how many of 100 values the range covers, above 50 and at most 100; 99.99 by default.
         non_finite : {"reject", "ignore"}, optional
@@ -333,7 +340,7 @@ class Engine:
         """
         from quantd_core import _native
 
-        named = calibration.numbers(method, output_type, symmetry, percentile, non_finite)
+        named = calibration.numbers(method, output_type, symmetry_of(symmetry, symmetric), percentile, non_finite)
         axis = None if axis is None else integer(axis, "axis")
         return calibrate(
             _native, self._operand, _fail, xs, states, named, axis, flag(return_state, "return_state", False),

@@ -254,6 +254,8 @@ def save(
         When the file can't be written; nothing is left of it then, and a file that existed is unchanged.
     """
     path = os.fsdecode(path)
+    if not hasattr(tensors, "items"):
+        raise wrong_type("tensors", f"tensors is a {type(tensors).__name__}, must be a mapping, such as {{'w': result}}")
     texts = dict(metadata if metadata is not None else getattr(tensors, "metadata", {}))
     if _KEY in texts or not all(isinstance(part, str) and is_text(part) for item in texts.items() for part in item):
         raise wrong_value("metadata", f"metadata must be texts by keys other than {_KEY!r}")

@@ -1,5 +1,7 @@
 """Operations: the operations and shared memory, with the same signatures and descriptions for all kinds of clients."""
 
+from __future__ import annotations
+
 from typing import Any, Dict, Generic, Optional, Sequence, TypeVar, Union
 
 from . import calls, requests
@@ -157,6 +159,7 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
         saturate: bool = True,
         scale_type: Optional[ScaleTypeLike] = None,
         symmetry: Optional[Symmetry] = None,
+        symmetric: Optional[bool] = None,
         non_finite: Optional[NonFinite] = None,
         report_error: bool = False,
         out: Optional[SharedTensor] = None,
@@ -185,6 +188,8 @@ class Operations(calls.Caller, Generic[AQuantized, ADequantized, ADynamicQuantiz
             block_size=32, float8_e4m3fn gives NVFP4 with block_size=16. output_type="mxfp8" or "nvfp4" says all three at once.
         symmetry : {"asymmetric", "symmetric"}, optional
             Whether there is a zero point; asymmetric is the default for integers, floats are always symmetric.
+        symmetric : bool, optional
+            True is symmetry="symmetric", False "asymmetric".
         non_finite : {"reject", "ignore"}, optional
             Whether NaN and infinities in x are an error (the default), or are ignored when the range is found.
         report_error : bool, optional

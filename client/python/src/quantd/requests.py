@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from . import embeddings, messages, results, wire
-from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, flag, integer, integers, type_number, warn_of_lost_signs
+from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, flag, integer, integers, symmetry_of, type_number, warn_of_lost_signs
 from .errors import wrong_type
 from .foreign import Array
 from .shared import SharedTensor
@@ -158,8 +158,9 @@ def make(
         raise wrong_type("scale", results.NO_SCALE if operation == "dequantize" else "scale is missing")
     if operation == "dynamic_quantize":
         options = spelled_out(options)
+        options["symmetry"] = symmetry_of(options.get("symmetry"), options.pop("symmetric", None))
     if operation == "quantize_embeddings":
-        options.update(embeddings.chosen(options.pop("preset", None), options))
+        options.update(embeddings.chosen(options.pop("preset", None), options, ranges))
     fields: Dict[str, Any] = {}
     for name, value in options.items():
         if value is not None and value is not _UNSAID.get(name):

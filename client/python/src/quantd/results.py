@@ -9,7 +9,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .errors import wrong_type
 from .foreign import Array
-from .types import DataType, FloatTypeLike, SharedMemory, described
+from .types import DataType, FloatTypeLike, SharedMemory, data_type, described
 
 if TYPE_CHECKING:  # the type of a result's dequantize: an awaitable for AsyncClient's results
     from typing_extensions import TypeVar
@@ -61,6 +61,22 @@ class QuantizedResult(Generic[_Back]):
     input_type: Optional[DataType] = None
     engine: Any = field(default=None, compare=False)
     original_type: Optional[str] = None
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The shape of y, and of the tensor."""
+        return self.y.shape
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """The type of y."""
+        return self.y.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of y, packed, and of its scales and zero points: what a file or a message has of it."""
+        parts = (self.y, self.scale, self.zero_point, self.tensor_scale)
+        return sum(data_type(part.dtype).byte_size(part.size) for part in parts if part is not None)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NoReturn:
         raise TypeError(f"{self!r} is not an array: its codes are result.y, its values result.dequantize().y")
@@ -248,6 +264,21 @@ class QuantizedEmbeddings:
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Array:
         return np.asarray(self.y, dtype) if copy is None else np.array(self.y, dtype, copy=copy)
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The shape of y."""
+        return self.y.shape
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """The type of y."""
+        return self.y.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of y."""
+        return self.y.nbytes
 
     def __repr__(self) -> str:
         report = "" if self.error is None else f", SQNR {self.error.sqnr_db:.2f} dB"

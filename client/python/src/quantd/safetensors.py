@@ -136,7 +136,9 @@ class Reader:
         file.seek(0)
         head = file.read(8)
         length = int.from_bytes(head, "little")
-        if len(head) < 8 or length > size - 8:
+        if len(head) < 8 or (length > size - 8 and file.read(1) != b"{"):
+            raise FormatError(f"this is not a .safetensors file: it has {size} bytes and begins with {head!r}")
+        if length > size - 8:
             raise FormatError(f"the header is {length} bytes long, the file has {size} bytes")
         if length > _MOST_HEADER_BYTES:
             raise FormatError(f"the header is {length} bytes long, more than {_MOST_HEADER_BYTES}")
@@ -211,7 +213,10 @@ def replaced(path: str, overwrite: bool) -> Iterator[BinaryIO]:
     if not overwrite and os.path.lexists(path):
         raise FileExistsError(17, "exists already; overwrite=True replaces it", path)
     temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}.tmp")  # a name has at most 255 bytes, a letter up to 4
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, path) from None
     try:
         with open(descriptor, "wb") as file:
             yield file
