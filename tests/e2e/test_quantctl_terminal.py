@@ -78,6 +78,7 @@ def test_a_row_a_tensor_a_sum_and_the_worst_first():
     shown = ctl("inspect", "q.safetensors", "--against=m.safetensors", "--sort=sqnr", "--only=^(good|bad|middle)$").splitlines()
     assert [line.split()[0] for line in shown[1:4]] == [t["name"] for t in worst]
     assert shown[4].startswith("3 quantized tensors, ") and len(shown) == 11  # and a table of the three that are stored
+    assert len(ctl("inspect", "q.safetensors").splitlines()) == 10  # without codes and scales
 
 
 @pytest.mark.parametrize("method, kind, axis", [("min-max", "int8", "-1"), ("percentile", "uint4", "-1"), ("MSE", "int8", None)])

@@ -133,8 +133,8 @@ server/transport           4863   3803
 server/wire                2058   3232
 server                     1150    118
 client/checkpoints         5511      0
-client/cli/commands        4198      0
-client/cli/engine          1128      0
+client/cli/commands        4255      0
+client/cli/engine          1064      0
 client/cli/files           2734      0
 client/cli                  116      0
 client/cpp                 4262      0

@@ -280,7 +280,9 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
 }
 
 // Replaces types of stored tensors that are packed or have no name by the types that they mean.
-void GiveMeaning(const std::vector<QuantizedTensor>& found, TensorFile* file) {
+// Returns the parts of quantized tensors, by their names in the file.
+std::map<std::string, Reference> GiveMeaning(const std::vector<QuantizedTensor>& found,
+                                             TensorFile* file) {
   std::map<std::string, Reference> meanings;
   const std::string own = NameOf(file->path);
   const bool npy = file->format == FileFormat::kNpy;
@@ -296,6 +298,7 @@ void GiveMeaning(const std::vector<QuantizedTensor>& found, TensorFile* file) {
     tensor.type = &ElementTypeOf(meaning->second.type);
     tensor.shape = meaning->second.shape;
   }
+  return meanings;
 }
 
 }  // namespace
@@ -322,7 +325,7 @@ absl::Status RunInspect(const Options& options) {
   }
   // The error report is computed here, even if a server quantizes.
   const Executor executor(options.threads);
-  GiveMeaning(quantized, &file);
+  const std::map<std::string, Reference> parts = GiveMeaning(quantized, &file);
 
   // As JSON they take some KB each, so they are kept only if they are needed.
   Json document = {{"file", options.input}, {"tensors", Json::array()}};
@@ -353,8 +356,11 @@ absl::Status RunInspect(const Options& options) {
     }
     if (options.json) document["quantized"].push_back(findings.json);
   }
+  // Codes and scales have no rows besides that of their tensor, unless they are asked for.
+  const bool all = options.details || options.json || !options.only.empty();
   for (const StoredTensor& tensor : file.tensors) {
     if (!choice.SkipReason(tensor.name).empty()) continue;
+    if (!all && parts.count(tensor.name) > 0) continue;
     QUANTD_ASSIGN_OR_RETURN(Findings findings, InspectValues(file, tensor, options.bins));
     const absl::StatusOr<Source> x = Source::Of(file, tensor);
     std::string note;
@@ -380,7 +386,8 @@ absl::Status RunInspect(const Options& options) {
   }
   if (options.quiet && !options.json) return absl::OkStatus();
   const std::string first = quantized_rows.ToText(options.sort, "quantized tensor");
-  absl::StrAppend(&text, first, first.empty() ? "" : "\n", rows.ToText(options.sort, "tensor"));
+  const std::string others = rows.ToText(options.sort, "tensor");
+  absl::StrAppend(&text, first, first.empty() || others.empty() ? "" : "\n", others);
   std::fputs(options.json ? Dump(document).c_str() : text.c_str(), stdout);
   return absl::OkStatus();
 }

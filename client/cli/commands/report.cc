@@ -191,9 +191,9 @@ std::string ToText(std::vector<TensorReport> reports, absl::string_view order, b
   absl::StrAppend(&text, reports.size(),
                   reports.size() == 1 ? " tensor: " : " tensors: ", BytesText(sum.bytes_before),
                   " -> ", BytesText(sum.bytes_after), " (",
-                  RatioText(sum.bytes_before, sum.bytes_after), "), ", SecondsText(sum.seconds),
-                  ServerText(sum.server_seconds), ", and for reading and writing ",
-                  SecondsText(sum.file_seconds), "\n");
+                  RatioText(sum.bytes_before, sum.bytes_after), "); ", SecondsText(sum.seconds),
+                  " of work", ServerText(sum.server_seconds), ", ", SecondsText(sum.file_seconds),
+                  " of reading and writing\n");
   return text;
 }
 
