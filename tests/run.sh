@@ -34,7 +34,7 @@ proto        gate     -        build,test,proto     1    buf format and lint, bu
 types        gate     release  build,test,proto     1    the Python client's types under pyright and mypy, its documentation, pyarrow, ONNX Runtime
 outside      gate     release  build,test           1    conformance beside other engines, kits and databases
 deploy       gate     release  build,test,package   4    manifests, compose file, unit, bill of materials, release script
-monitoring   gate     release  build,test           3    alerts, also with each threshold changed, recording rules and dashboard under Prometheus
+monitoring   gate     release  build,test           3    alerts, recording rules and dashboard under promtool
 attacks      gate     release  build,test           4    the e2e cases marked gate: adversaries, faults, small machines, large files
 engine       gate     release  build,test           6    the engine's wheel as a user builds it: its tests and conformance over it
 interop_short gate     release  build,test           3    gRPC's interop cases with its client in Go, plain and TLS

@@ -9,7 +9,6 @@ import subprocess
 import chart
 import jsonschema
 import pytest
-import yaml
 
 # The chart sets these itself, from other values.
 OWN_FLAGS = {
@@ -242,24 +241,6 @@ def test_what_is_wrong_is_refused_by_its_name(tmp_path, values, named):
     assert named in done.stderr, done.stderr
 
 
-def test_notes_have_the_sidecar_to_copy(tmp_path):
-    """helm install --dry-run needs a cluster; a template with the same text does not."""
-    copy = tmp_path / "quantd"
-    shutil.copytree(chart.CHART, copy)
-    notes = (copy / "templates/NOTES.txt").read_text()
-    (copy / "templates/notes.yaml").write_text("text: |\n  {{- " + 'include "notes" . | nindent 2 }}\n')
-    (copy / "templates/_notes.tpl").write_text('{{- define "notes" }}\n' + notes + "{{- end }}\n")
-    texts = {}
-    for mode in ("deployment", "daemonset", "sidecar"):
-        done = chart.template({"mode": mode}, folder=tmp_path, chart=copy, show=["templates/notes.yaml"])
-        texts[mode] = yaml.safe_load(done.stdout)["text"]
-    assert "dns:///quantd-headless.tensors.svc:50051" in texts["deployment"]
-    assert "quantd.tensors.svc:50051 (the pod on the caller's own node)" in texts["daemonset"]
-    snippet = yaml.safe_load(texts["sidecar"].split("\n\n", 1)[1])
-    assert [c["name"] for c in snippet["initContainers"]] == ["quantd"] and snippet["securityContext"]["fsGroup"] == 65532
-    assert {v["name"] for v in snippet["volumes"]} == {m["name"] for m in snippet["initContainers"][0]["volumeMounts"]}
-
-
 def leaves(schema, node, path=()):
     """The line of every value's name in values.yaml, as deep as the schema names its members, and what the schema says of it."""
     for key, value in node.value:
@@ -268,34 +249,6 @@ def leaves(schema, node, path=()):
             yield from leaves(part, value, name)
         else:
             yield key.start_mark.line, part["description"]
-
-
-def test_values_yaml_says_what_the_schema_says(request):
-    """Beside each value, so that `helm show values` explains it."""
-    schema = json.loads((chart.CHART / "values.schema.json").read_text())
-    file = chart.CHART / "values.yaml"
-    lines = file.read_text().split("\n")
-    for number, text in leaves(schema, yaml.compose(file.read_text())):
-        lines[number] = f"{lines[number].split('  # ')[0].rstrip()}  # {text}"
-    if request.config.getoption("--update"):
-        file.write_text("\n".join(lines))
-    assert file.read_text() == "\n".join(lines), "pytest tests/deploy/test_chart.py --update"
-
-
-def test_the_schema_says_something_of_every_value_and_allows_no_other():
-    schema = json.loads((chart.CHART / "values.schema.json").read_text())
-
-    def look(part, path):
-        if path:
-            assert part.get("description"), path
-        if "properties" in part and path[:1] != ("resources",):
-            assert part["additionalProperties"] is False, path
-            for name, inner in part["properties"].items():
-                look(inner, (*path, name))
-
-    look(schema, ())
-    values = yaml.safe_load((chart.CHART / "values.yaml").read_text())
-    assert set(schema["properties"]) - {"global", "enabled"} == set(values)
 
 
 def samples(schema):
@@ -324,16 +277,3 @@ def test_the_charts_version_is_the_projects():
     project = re.search(r"project\(quantd VERSION ([\d.]+)", (chart.ROOT / "CMakeLists.txt").read_text()).group(1)
     assert (named.group(1) or named.group(2)) == project
     assert f'appVersion: "{project}"' in (chart.CHART / "Chart.yaml").read_text()
-
-
-def test_the_readmes_examples_are_yaml_and_name_metrics_that_exist():
-    text = (chart.CHART / "README.md").read_text()
-    examples = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.S) if "{{" not in block]
-    assert len(examples) == 3 and all(yaml.safe_load(block) for block in examples)
-    (scaled,) = [yaml.safe_load(block) for block in examples if "ScaledObject" in block]
-    chart.check_schema(scaled)
-    golden = (chart.ROOT / "tests/golden/metrics.txt").read_text()
-    for name in {name for block in examples for name in re.findall(r"\bquantd_\w+", block)} - {"quantd_busy_share"}:
-        assert f"# TYPE {name} " in golden, name
-    values = yaml.safe_load((chart.CHART / "values.yaml").read_text())
-    assert "name: {as: quantd_busy_share}" in text and values["autoscaling"]["metric"] == ""

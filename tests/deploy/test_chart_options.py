@@ -47,28 +47,6 @@ def test_what_pods_can_be_given(render, mode):
     assert (probe["failureThreshold"], probe["initialDelaySeconds"], probe["timeoutSeconds"]) == (9, 4, 5)
 
 
-def test_a_resize_in_place_starts_the_container_anew(render):
-    _, _, container = chart.server(render())
-    assert {p["resourceName"]: p["restartPolicy"] for p in container["resizePolicy"]} == {"cpu": "RestartContainer", "memory": "RestartContainer"}
-
-
-def test_a_key_in_several_labels_is_rendered_once(render):
-    values = {
-        "labels": {"team": "a", "app.kubernetes.io/name": "stolen"}, "podLabels": {"team": "b", "more": "c"},
-        "metrics": {"podMonitor": {"enabled": True, "labels": {"team": "m"}}},
-    }  # fmt: skip
-    rendered = render(values)
-    labels = chart.server(rendered)[0]["spec"]["template"]["metadata"]["labels"]
-    assert (labels["team"], labels["more"], labels["app.kubernetes.io/name"]) == ("b", "c", "quantd")
-    assert rendered["PodMonitor", "quantd"]["metadata"]["labels"]["team"] == "m"
-    assert rendered["Service", "quantd"]["metadata"]["labels"]["team"] == "a"
-
-
-def test_a_variable_that_is_given_twice_is_rendered_once(render):
-    _, _, container = chart.server(render({"flags": {"simd": "avx2"}, "extraEnv": [{"name": "QUANTD_SIMD", "value": "avx3"}]}))
-    assert [e["value"] for e in container["env"] if e["name"] == "QUANTD_SIMD"] == ["avx3"]
-
-
 @pytest.mark.parametrize("kind", ["LoadBalancer", "NodePort"])
 def test_metrics_are_not_published_outside(tmp_path, kind):
     service = {"type": kind, "externalTrafficPolicy": "Local", "trafficDistribution": "PreferClose"}
@@ -83,18 +61,6 @@ def test_metrics_are_not_published_outside(tmp_path, kind):
     assert {key: spec[key] for key in service} == service
     inner = rendered["Service", "quantd-metrics"]["spec"]
     assert inner["type"] == "ClusterIP" and [port["name"] for port in inner["ports"]] == ["http"]
-
-
-def test_the_autoscaler_needs_no_adapter_by_default(render, tmp_path):
-    metrics = render({"autoscaling": {"enabled": True}})["HorizontalPodAutoscaler", "quantd"]["spec"]["metrics"]
-    assert [(m["type"], m["resource"]["name"]) for m in metrics] == [("Resource", "cpu")]
-    assert "prometheus-adapter" in notes(tmp_path, {"autoscaling": {"enabled": True, "metric": "quantd_busy_share"}})
-    assert "prometheus-adapter" not in notes(tmp_path, {"autoscaling": {"enabled": True}})
-
-
-def test_notes_say_that_the_default_image_can_not_be_pulled(tmp_path):
-    assert "nodes can't pull quantd:0.1.0" in notes(tmp_path, {})
-    assert "WARNING" not in notes(tmp_path, {"image": {"repository": "registry.example/quantd"}})
 
 
 def test_the_network_policy_lets_helm_test_in_and_nothing_out(render):
@@ -179,23 +145,3 @@ def test_the_dashboard_is_that_of_the_monitoring_folder(render):
     item = render({"metrics": {"dashboard": {"enabled": True}}})["ConfigMap", "quantd-dashboard"]
     assert item["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert json.loads(item["data"]["quantd.json"]) == json.loads((MONITORING / "grafana/dashboards/quantd.json").read_text())
-
-
-@pytest.mark.parametrize("values", [
-    {}, {"mode": "sidecar"}, {"mode": "daemonset"}, {"autoscaling": {"enabled": True}, "networkPolicy": {"enabled": True}},
-    {"service": {"type": "LoadBalancer"}, "metrics": {"prometheusRule": {"enabled": True}, "serviceMonitor": {"enabled": True}}},
-    {"certificate": {"enabled": True, "issuerRef": {"name": "x"}}},
-], ids=str)  # fmt: skip
-def test_values_of_an_older_chart_render_as_the_new_ones_do(tmp_path, values):
-    """helm upgrade --reuse-values has no new defaults; here it has none at all."""
-    copy = tmp_path / "quantd"
-    shutil.copytree(chart.CHART, copy)
-    (copy / "values.yaml").write_text("{}\n")
-    old = chart.template(values, folder=tmp_path, chart=copy).stdout
-    assert old == chart.template(values, folder=tmp_path).stdout
-
-
-def test_a_default_can_be_taken_away_by_null(render):
-    """Such as user ids on clusters that choose them."""
-    _, pod, container = chart.server(render({"podSecurityContext": {"runAsUser": None}, "resources": {"limits": {"cpu": None}}}))
-    assert "runAsUser" not in pod["securityContext"] and "cpu" not in container["resources"]["limits"]

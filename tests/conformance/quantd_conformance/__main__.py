@@ -14,7 +14,7 @@ from . import cases, engines, files, verify
 from .rules import RULES
 
 DESCRIPTION = """The conformance kit of quantd: cases of QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear in every version as ONNX
-backend tests, and of oneDNN's order, microscaling, NVFP4, embeddings and layouts of checkpoints as safetensors with JSON. What is
+backend tests, and of oneDNN's order, microscaling, NVFP4 and embeddings as safetensors with JSON. What is
 expected comes from an oracle that was written from the specifications."""
 ENGINES = f"""{", ".join(engines.NAMES)}, quantd=HOST:PORT (any server of quantd's protos), or MODULE:FUNCTION: a function of a case
 (.operator, .opset, .inputs, .attributes, .model) that returns its outputs; it raises NotImplementedError for what it has not got, ValueError

@@ -9,12 +9,11 @@ from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 
-from . import oracle, oracle_embeddings, oracle_layouts
+from . import oracle, oracle_embeddings
 from . import oracle_types as ot
 
 OPERATORS = {"quantize": "QuantizeLinear", "dequantize": "DequantizeLinear", "dynamic_quantize": "DynamicQuantizeLinear"}
 OPERATIONS = {operator: operation for operation, operator in OPERATORS.items()}
-LAYOUT_OPERATIONS = ("encode_layout", "decode_layout")
 OUTPUTS = ("y", "y_scale", "y_zero_point", "y_tensor_scale")
 
 Tensors = Dict[str, np.ndarray]
@@ -84,19 +83,9 @@ def _oracle_options(attributes: Dict[str, Any]) -> Dict[str, Any]:
     return options
 
 
-def _decoded(parts: Tensors, layout: str, output: ot.Type) -> Answer:
-    """A weight's values; quantd refuses NaN and infinities, and what is one in the output type."""
-    y = oracle_layouts.decode(parts, layout, output)
-    return Answer({"y": y}) if np.isfinite(ot.to_float(y)).all() else Answer(refused="x")
-
-
 def answer(operation: str, inputs: Tensors, attributes: Dict[str, Any]) -> Answer:
     """The result that the specification requires, computed by the oracle."""
     try:
-        if operation == "encode_layout":
-            return Answer(oracle_layouts.encode(inputs["x"], attributes["layout"]))
-        if operation == "decode_layout":
-            return _decoded(inputs, attributes["layout"], ot.TYPES[attributes["output_type"]])
         options = _oracle_options(attributes)
         if operation == "quantize_embeddings":
             y, report = oracle_embeddings.quantize_embeddings(inputs["x"], ranges=inputs.get("ranges"), **options)

@@ -8,24 +8,19 @@ import contextlib
 import importlib
 import os
 import sys
-import tempfile
-from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
+from typing import Any, Callable, Dict, Iterator, Tuple
 
 import numpy as np
 
 from quantd import Client, __version__, errors, local
 
-from .case import LAYOUT_OPERATIONS, OUTPUTS, Answer, Case, NotSupported
-from .engine_layouts import Layouts
+from .case import OUTPUTS, Answer, Case, NotSupported
 from .engine_openvino import openvino
 from .engines_onnx import Engine, in_a_line, onnx_reference, onnxruntime
 
 
 def of_client(caller: Any) -> Engine:
     def ask(case: Case) -> Answer:
-        if case.operation in LAYOUT_OPERATIONS:
-            raise NotSupported("has no layouts of checkpoints")
         given = dict(case.inputs)
         x = given.pop("x")
         words = {k: v for k, v in case.attributes.items() if k != "dimensions" or v}
@@ -54,23 +49,8 @@ def _report(error: Any) -> Any:
 
 @contextlib.contextmanager
 def quantd_local() -> Iterator[Tuple[str, Engine]]:
-    """quantd.local(), and quantd.checkpoints for layouts."""
-    with local() as caller, tempfile.TemporaryDirectory() as folder:
-        yield f"quantd {__version__}, in the process", Local(of_client(caller), Layouts(Path(folder)))
-
-
-class Local:
-    """An Engine made of two: one for arrays, one for layouts of checkpoints."""
-
-    def __init__(self, arrays: Engine, layouts: Layouts) -> None:
-        self._arrays, self._layouts = arrays, layouts
-
-    def prepare(self, cases: Iterable[Case]) -> None:
-        """Computes the layouts among the cases, many at once."""
-        self._layouts.prepare(cases)
-
-    def __call__(self, case: Case) -> Answer:
-        return (self._layouts if case.operation in LAYOUT_OPERATIONS else self._arrays)(case)
+    with local() as caller:
+        yield f"quantd {__version__}, in the process", of_client(caller)
 
 
 @contextlib.contextmanager
@@ -105,8 +85,7 @@ def function(where: str) -> Iterator[Tuple[str, Engine]]:
         if isinstance(found, dict):
             return Answer({k: np.asarray(v) for k, v in found.items()})
         arrays = found if isinstance(found, (list, tuple)) else [found]
-        names = OUTPUTS if case.operation != "encode_layout" else tuple(case.expected().tensors)
-        return Answer(dict(zip(names, map(np.asarray, arrays))))
+        return Answer(dict(zip(OUTPUTS, map(np.asarray, arrays))))
 
     yield where, ask
 

@@ -35,19 +35,16 @@ DTYPES = {
     "UINT16": "U16",
     "INT16": "I16",
     "INT32": "I32",
-    "INT64": "I64",
 }
 
 
 def bytes_of(array: np.ndarray) -> bytes:
     """The bytes in a file: little endian, small types packed."""
-    return array.astype("<i8").tobytes() if array.dtype == np.int64 else pack(array)
+    return pack(array)
 
 
 def array_of(raw: Any, kind: str, shape: Sequence[int]) -> np.ndarray:
     """The reverse of bytes_of. kind: ONNX's name of the type."""
-    if kind == "INT64":
-        return np.frombuffer(raw, "<i8").astype(np.int64).reshape(shape)
     return unpack(raw, DataType[kind], shape)
 
 

@@ -32,7 +32,6 @@ FLOAT = _type("FLOAT", 1, 32, np.float32, "float")
 FLOAT16 = _type("FLOAT16", 10, 16, np.float16, "float")
 BFLOAT16 = _type("BFLOAT16", 16, 16, ml_dtypes.bfloat16, "float")
 INT32 = _type("INT32", 6, 32, np.int32, "int", -(2**31), 2**31 - 1)
-INT64 = _type("INT64", 7, 64, np.int64, "int", -(2**63), 2**63 - 1)  # only in layouts of checkpoints
 UINT8 = _type("UINT8", 2, 8, np.uint8, "int", 0, 255)
 INT8 = _type("INT8", 3, 8, np.int8, "int", -128, 127)
 UINT16 = _type("UINT16", 4, 16, np.uint16, "int", 0, 65535)
@@ -51,7 +50,7 @@ E3M2 = _type("FLOAT6E3M2", 28, 6, ml_dtypes.float6_e3m2fn, "mini")
 E8M0 = _type("FLOAT8E8M0", 24, 8, ml_dtypes.float8_e8m0fnu, "e8m0")
 
 TYPES = {t.name: t for t in (
-    FLOAT, UINT8, INT8, UINT16, INT16, INT32, INT64, FLOAT16, BFLOAT16, E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ,
+    FLOAT, UINT8, INT8, UINT16, INT16, INT32, FLOAT16, BFLOAT16, E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ,
     UINT4, INT4, E2M1, E8M0, UINT2, INT2, E2M3, E3M2)}
 BY_DTYPE = {t.dtype: t for t in TYPES.values()}
 

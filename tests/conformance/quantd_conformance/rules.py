@@ -6,8 +6,6 @@ Sentences of ONNX are quoted from the operators' documentation (onnx 1.23.2), in
 from dataclasses import dataclass
 from typing import Any, Dict, Tuple
 
-from . import rules_layouts
-
 
 @dataclass(frozen=True)
 class Rule:
@@ -293,5 +291,3 @@ _rule(
     EMBEDDINGS,
     "bit i is x_i > 0, or with GREATER_OR_EQUAL x_i >= 0; eight to a byte; every embedding begins at a byte; unused bits are 0.",
 )
-for _one in rules_layouts.SENTENCES:
-    _rule(*_one)

@@ -5,7 +5,7 @@ from typing import Iterator
 
 from ..case import Case
 from ..versions import OPSETS
-from . import dequantize_linear, dynamic, embeddings, layouts, open_questions, quantize_linear, random_calls, refused, service
+from . import dequantize_linear, dynamic, embeddings, open_questions, quantize_linear, random_calls, refused, service
 
 
 def onnx_cases() -> Iterator[Case]:
@@ -19,7 +19,7 @@ def onnx_cases() -> Iterator[Case]:
 
 
 # Families with several cases per file. Add a module with `cases` here (and to FORMAT.md's table).
-OTHERS = (service, dynamic, embeddings, layouts, refused, random_calls)
+OTHERS = (service, dynamic, embeddings, refused, random_calls)
 
 
 def other_cases() -> Iterator[Case]:
