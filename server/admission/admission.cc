@@ -57,18 +57,10 @@ Admission::Admission(const Limits& limits)
 bool Admission::Fits(Lane lane, uint64_t bytes) const {
   if (requests_[kSmall] + requests_[kLarge] >= limits_.max_inflight_requests) return false;
   if (bytes > limits_.memory_budget_bytes - all_bytes()) return false;
-  if (lane == kSmall) return !LargestWaits();
+  if (lane == kSmall) return true;
   // A request that is larger than the whole part is let in if no other large request is.
   if (requests_[kLarge] == 0 && bytes_[kLarge] == 0) return true;
   return requests_[kLarge] < large_requests_ && bytes_[kLarge] + bytes <= large_bytes_;
-}
-
-// Whether a request that needs more than the part of large ones waits only for small ones to end.
-// Newly admitted small requests would keep it waiting for ever.
-bool Admission::LargestWaits() const {
-  const auto* first = static_cast<const Waiting*>(queues_[kLarge].First());
-  return first != nullptr && first->request_.bytes > large_bytes_ && requests_[kLarge] == 0 &&
-         bytes_[kLarge] == 0;
 }
 
 void Admission::Take(uint64_t bytes, Permit& permit) {
@@ -140,8 +132,7 @@ void Admission::GiveBack(Permit& permit, uint64_t bytes, bool count) {
 // Granted calls resume on their own loops, not here: the thread that returns memory must not do
 // their work.
 void Admission::GrantWaiting() {
-  // Small ones twice: they may have waited for the largest to be let in.
-  for (const Lane lane : {kSmall, kLarge, kSmall}) {
+  for (const Lane lane : {kSmall, kLarge}) {
     while (loop::FairQueue::Entry* const first = queues_[lane].First()) {
       auto& next = static_cast<Waiting&>(*first);
       if (!Fits(lane, next.request_.bytes)) break;

@@ -10,8 +10,8 @@
 //   permit.Release();                      // or its destructor; admits the next on their loops
 //
 // Small requests have a queue of their own and a part of the memory that large requests can't use,
-// so they do not wait behind large ones. One exception: while a request that needs more than the
-// large ones' part waits for small ones to end, no new small one begins, or it would wait for ever.
+// so they do not wait behind large ones. A request that needs more than the large ones' part waits
+// until small ones leave it enough.
 // In each queue peers take turns (loop/fair_queue.h); the requests of one peer are first come,
 // first served. The queues are bounded, and one peer never fills the last quarter. A request that
 // does not fit is refused at once, so that the client can try elsewhere.
@@ -116,7 +116,6 @@ class Admission {
   static Lane LaneOf(uint64_t bytes) { return bytes <= kSmallBytes ? kSmall : kLarge; }
   // All of these require that mutex_ is held.
   bool Fits(Lane lane, uint64_t bytes) const;
-  bool LargestWaits() const;
   void Take(uint64_t bytes, Permit& permit);
   void GiveBack(Permit& permit, uint64_t bytes, bool count);
   void GrantWaiting();

@@ -29,22 +29,17 @@ void Upload::Run() {
 }
 
 // First windows get an eighth of the budget, at most the size of a thousand windows.
-Receiving::Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting, uint64_t min_rate)
+Receiving::Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting, uint64_t min_rate,
+                     std::chrono::milliseconds stall)
     : window_(window),
       max_waiting_(max_waiting),
-      first_budget_(std::clamp(budget_bytes / 8, window, 1024 * window)),
-      large_budget_(budget_bytes - std::min(budget_bytes, first_budget_)),
+      first_(std::clamp(budget_bytes / 8, window, 1024 * window), stall),
+      large_budget_(budget_bytes - std::min(budget_bytes, first_.most())),
       min_rate_(min_rate),
-      first_shares_(first_budget_),
+      stall_(stall),
       large_shares_(large_budget_),
       waiting_shares_(static_cast<uint64_t>(max_waiting)) {}
 
-// Sets how many bytes of the part for first windows are reserved for the upload.
-void Receiving::SetFirst(Upload& upload, uint64_t bytes) {
-  first_held_ += bytes - upload.held_first_;
-  first_shares_.Take(upload.peer_, bytes);
-  first_shares_.Give(upload.peer_, std::exchange(upload.held_first_, bytes));
-}
 void Receiving::SetLarge(Upload& upload, uint64_t bytes) {
   large_held_ += bytes - upload.held_;
   large_shares_.Take(upload.peer_, bytes);
@@ -69,7 +64,9 @@ void Receiving::Tell(Upload& upload) {
   upload.loop_->Post(upload);
 }
 
-Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer, loop::Loop& loop) {
+Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, loop::Holder& holder,
+                                  loop::Loop& loop) {
+  const uint64_t peer = holder.peer();
   const std::lock_guard lock(mutex_);
   upload.loop_ = &loop;
   upload.receiving_ = this;
@@ -90,11 +87,7 @@ Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
     refused_ = true;
     return Begun::kRefused;
   }
-  if (first_held_ + upload.granted_ > first_budget_ ||
-      !first_shares_.Within(peer, upload.granted_)) {
-    return Begun::kRefused;
-  }
-  SetFirst(upload, upload.granted_);
+  if (!first_.Take(upload.first_, holder, Footprint(upload.granted_))) return Begun::kRefused;
   upload.state_ = Upload::State::kFirst;
   upload.holds_ = true;
   return Begun::kFirst;
@@ -105,7 +98,7 @@ bool Receiving::Reserve(Upload& upload) {
   const uint64_t wanted = std::min(Footprint(upload.total_), large_budget_);
   if (large_held_ - upload.held_ + wanted > large_budget_ || !WithinShare(upload)) return false;
   SetLarge(upload, wanted);
-  SetFirst(upload, 0);
+  first_.Give(upload.first_);
   if (upload.state_ == Upload::State::kNone || upload.state_ == Upload::State::kFirst) {
     upload.place_ = large_.insert(large_.end(), &upload);
   }
@@ -141,21 +134,6 @@ Receiving::Room Receiving::Extend(Upload& upload, uint64_t received) {
   return {upload.granted_, upload.state_ == State::kReserved};
 }
 
-bool Receiving::TakeFirst(uint64_t bytes, uint64_t peer) {
-  const std::lock_guard lock(mutex_);
-  if (first_held_ + bytes > first_budget_ || !first_shares_.Within(peer, bytes)) return false;
-  first_held_ += bytes;
-  first_shares_.Take(peer, bytes);
-  return true;
-}
-
-void Receiving::GiveFirst(uint64_t bytes, uint64_t peer) {
-  if (bytes == 0) return;
-  const std::lock_guard lock(mutex_);
-  first_held_ -= bytes;
-  first_shares_.Give(peer, bytes);
-}
-
 void Receiving::Release(Upload& upload) {
   using State = Upload::State;
   if (!std::exchange(upload.holds_, false)) return;
@@ -165,7 +143,7 @@ void Receiving::Release(Upload& upload) {
     waiting_shares_.Give(upload.peer_, 1);
   }
   if (upload.state_ != State::kFirst) large_.erase(upload.place_);
-  SetFirst(upload, 0);
+  first_.Give(upload.first_);
   SetLarge(upload, 0);
   upload.state_ = State::kNone;
   GrantWaiting();
@@ -207,9 +185,43 @@ void Receiving::GiveUpOne() {
     if (longest == nullptr || upload->moved_at_ < longest->moved_at_) longest = upload;
   }
   if (longest == nullptr) return;
-  longest->given_up_ = true;
+  GiveUp(*longest);
+}
+
+void Receiving::GiveUp(Upload& upload) {
+  upload.given_up_ = true;
   ++given_up_;
-  Tell(*longest);
+  Tell(upload);
+}
+
+// Gives up uploads that have stood still for long, of the peer with the most, until there is room
+// for the next one in the queue.
+void Receiving::GiveUpForNext(loop::Clock::time_point now) {
+  constexpr uint64_t kFarMore = 4;
+  const Upload* const next = Next();
+  if (next == nullptr) return;
+  const uint64_t wanted = std::min(Footprint(next->total_), large_budget_);
+  uint64_t held = large_held_ - next->held_;
+  for (const Upload* upload : large_) held -= upload->given_up_ ? upload->held_ : 0;
+  while (held > large_budget_ - wanted) {
+    Upload* stillest = nullptr;
+    for (Upload* upload : large_) {
+      const bool stands =
+          upload->state_ == Upload::State::kStopped || upload->state_ == Upload::State::kWaiting;
+      if (!stands || upload == next || upload->given_up_ || upload->held_ == 0) continue;
+      const uint64_t has = large_shares_.Of(upload->peer_);
+      const bool far_more = upload->peer_ != next->peer_ &&
+                            has / kFarMore >= wanted - next->held_ + large_shares_.Of(next->peer_);
+      if (now - upload->moved_at_ < (far_more ? stall_ / 5 : stall_)) continue;
+      const auto order = [&](const Upload& one) {
+        return std::pair(large_shares_.Of(one.peer_), now - one.moved_at_);
+      };
+      if (stillest == nullptr || order(*upload) > order(*stillest)) stillest = upload;
+    }
+    if (stillest == nullptr) return;
+    held -= stillest->held_;
+    GiveUp(*stillest);
+  }
 }
 
 void Receiving::Look(loop::Clock::time_point now) {
@@ -233,12 +245,13 @@ void Receiving::Look(loop::Clock::time_point now) {
     moves = true;
   }
   if (GrantWaiting()) moves = true;
+  GiveUpForNext(now);
   if (!moves && !queue_.empty()) GiveUpOne();
 }
 
 uint64_t Receiving::held_bytes() const {
   const std::lock_guard lock(mutex_);
-  return first_held_ + large_held_;
+  return first_.taken() + large_held_;
 }
 
 int64_t Receiving::waiting() const {

@@ -11,7 +11,8 @@
 // - a window grows with the received bytes (1 MiB, then as much again as has been received);
 // - while others wait, an upload without progress for half a second keeps its bytes and its
 //   window, and asks for the rest once the window is used up. If no upload can progress even then,
-//   the one without progress for the longest time is given up.
+//   the one without progress for the longest time is given up; so are those that have stood still
+//   for long (loop/places.h), as many as the next one in the queue needs.
 #ifndef QUANTD_SERVER_ADMISSION_RECEIVING_H_
 #define QUANTD_SERVER_ADMISSION_RECEIVING_H_
 
@@ -24,6 +25,7 @@
 #include "server/loop/fair_queue.h"
 #include "server/loop/loop.h"
 #include "server/loop/peer_share.h"
+#include "server/loop/places.h"
 #include "server/loop/posted.h"
 
 namespace quantd::admission {
@@ -62,11 +64,11 @@ class Upload : private loop::FairQueue::Entry, private loop::Posted {
   // The following are guarded by Receiving's mutex.
   State state_ = State::kNone;
   uint64_t peer_ = 0;
-  uint64_t total_ = 0;       // bytes of the message
-  uint64_t granted_ = 0;     // bytes that the peer may send
-  uint64_t held_first_ = 0;  // bytes reserved in the part for first windows
-  uint64_t held_ = 0;        // bytes reserved in the other part
-  uint64_t seen_ = 0;        // bytes received at the last Look
+  uint64_t total_ = 0;    // bytes of the message
+  uint64_t granted_ = 0;  // bytes that the peer may send
+  loop::Place first_;     // in the part for first windows
+  uint64_t held_ = 0;     // bytes reserved in the other part
+  uint64_t seen_ = 0;     // bytes received at the last Look
   loop::Clock::time_point moved_at_;
   bool given_up_ = false;
   bool posted_ = false;
@@ -89,7 +91,8 @@ class Receiving {
   // the rest. While others wait, an upload slower than `min_rate` bytes per second gets no more
   // room.
   Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting,
-            uint64_t min_rate = 32 << 10);
+            uint64_t min_rate = 32 << 10,
+            std::chrono::milliseconds stall = std::chrono::seconds(5));
 
   // The largest message that can be let in.
   uint64_t largest() const { return large_budget_; }
@@ -102,9 +105,9 @@ class Receiving {
     kFirst,     // there is room for its first window
     kReserved,  // there is room for the whole message
   };
-  // Begins a message of `total` bytes. REQUIRES: `upload` holds nothing; total <= largest(); called
-  // by the thread that leads `loop`.
-  Begun Begin(Upload& upload, uint64_t total, uint64_t peer, loop::Loop& loop);
+  // Begins a message of `total` bytes, of the call `holder`. REQUIRES: `upload` holds nothing; total
+  // <= largest(); called by the thread that leads `loop`.
+  Begun Begin(Upload& upload, uint64_t total, loop::Holder& holder, loop::Loop& loop);
 
   // The result of Extend: how many bytes of the message the peer may send, and whether there is
   // room for all of them.
@@ -129,8 +132,10 @@ class Receiving {
   bool Told(const Upload& upload) const;
 
   // Reserves room for bytes that came early, in the part for first windows. False: there is none.
-  bool TakeFirst(uint64_t bytes, uint64_t peer);
-  void GiveFirst(uint64_t bytes, uint64_t peer);
+  bool TakeFirst(loop::Place& place, loop::Holder& holder, uint64_t bytes) {
+    return first_.Take(place, holder, bytes);
+  }
+  void GiveFirst(loop::Place& place) { first_.Give(place); }
 
   // Looks for uploads without progress. Call this a few times a second.
   void Look(loop::Clock::time_point now);
@@ -145,26 +150,26 @@ class Receiving {
   bool Reserve(Upload& upload);
   bool WithinShare(const Upload& upload) const;
   Upload* Next() const;
-  void SetFirst(Upload& upload, uint64_t bytes);
   void SetLarge(Upload& upload, uint64_t bytes);
   bool GrantWaiting();
   void Stop(Upload& upload);
   void GiveUpOne();
+  void GiveUpForNext(loop::Clock::time_point now);
+  void GiveUp(Upload& upload);
   static void Tell(Upload& upload);
 
   const uint64_t window_;
   const int64_t max_waiting_;
-  const uint64_t first_budget_;
+  loop::PlaceTable first_;  // memory for first windows
   const uint64_t large_budget_;
   const uint64_t min_rate_;
+  const std::chrono::milliseconds stall_;
   mutable std::mutex mutex_;
   loop::FairQueue queue_;
   std::list<Upload*> large_;  // all uploads that are or were reserved
-  uint64_t first_held_ = 0;
   uint64_t large_held_ = 0;
   uint64_t given_up_ = 0;
   bool refused_ = false;  // an upload that could not wait was refused since the last Look
-  loop::PeerShares first_shares_;
   loop::PeerShares large_shares_;
   loop::PeerShares waiting_shares_;  // of the places in the queue
 };

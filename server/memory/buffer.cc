@@ -65,7 +65,8 @@ size_t Pool::ClassOf(size_t bytes) {
 }
 
 uint64_t Pool::Footprint(size_t bytes) {
-  return bytes < kMapped ? bytes : ClassBytes(ClassOf(bytes));
+  if (bytes < kMapped || ClassOf(bytes) >= kClasses) return bytes;
+  return ClassBytes(ClassOf(bytes));
 }
 
 Buffer Pool::Allocate(size_t bytes) {

@@ -66,8 +66,8 @@ class Pool {
   // Returns an empty buffer if the system is out of memory even after kept mappings are returned.
   Buffer Allocate(size_t bytes);
 
-  // The most that a buffer for `bytes` takes: from kMapped on, sizes are rounded up by at most a
-  // quarter.
+  // What a buffer for `bytes` takes: from kMapped on, sizes are rounded up by at most a quarter.
+  // Whoever counts memory counts this.
   static uint64_t Footprint(size_t bytes);
 
   // Bytes of mappings in use, and of mappings that are kept for the next request.

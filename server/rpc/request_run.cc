@@ -58,7 +58,7 @@ absl::Status RequestRun::InterruptedStatus() const {
 }
 
 absl::Status RequestRun::Admit(loop::Event& admitted) {
-  uint64_t bytes = message_.size;
+  uint64_t bytes = message_.buffer.capacity();
   if (request_.has_value()) {
     // Data in shared memory is not the server's memory.
     bytes += operations::MemoryBound(*request_) + shared_.copied_bytes() + request_->packed_bytes();
@@ -169,7 +169,8 @@ absl::Status RequestRun::CheckMemory(uint64_t needed) {
 }
 
 absl::Status RequestRun::Plan() {
-  const uint64_t here = message_.size + shared_.copied_bytes() + request_->packed_bytes();
+  const uint64_t here =
+      message_.buffer.capacity() + shared_.copied_bytes() + request_->packed_bytes();
   absl::Status enough = CheckMemory(here + operations::PlanBytes(*request_));
   if (!enough.ok()) return enough;
   if (absl::Status copied = shared_.Copy(*request_); !copied.ok()) return copied;

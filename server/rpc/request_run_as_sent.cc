@@ -53,6 +53,7 @@ void RequestRun::Write(loop::Event& written) {
   uint8_t* const y = response_->contents().y.data();
   behind_y_ = absl::MakeSpan(y, piece_.begin + piece_.size);
   piece_.size -= behind_y_.size();
+  reservation_.permit().Computed();  // the client decides how long the rest takes
   stream_.WriteAsMade(std::move(piece_), size, *this, written);
 }
 

@@ -10,12 +10,6 @@ namespace quantd::rpc {
 
 using errors::WithReason;
 
-namespace {
-
-constexpr uint64_t kSmallResponse = 64 << 10;
-
-}  // namespace
-
 absl::Status NoMemory() {
   return WithReason(absl::ResourceExhaustedError("the system has no memory left for the request"),
                     "OUT_OF_MEMORY");
@@ -116,7 +110,7 @@ const Executor& Reservation::TakeCores(int64_t wanted) {
 
 void Reservation::KeepForResponse(uint64_t bytes) {
   permit_.Shrink(bytes);
-  if (permit_.bytes() <= kSmallResponse) permit_.Computed();
+  permit_.Computed();
 }
 
 void Reservation::GiveSpareCores() {

@@ -61,8 +61,8 @@ class Reservation final : private transport::Cancellable, private loop::Timer {
   void GiveSpareCores();
 
   admission::Permit& permit() { return permit_; }
-  // From now on only the response is needed, of at most `bytes`. A small response keeps its memory
-  // but blocks no other request, even if the client never reads it.
+  // From now on only the response is needed, of at most `bytes`. It keeps its memory but blocks no
+  // other request, even if the client never reads it.
   void KeepForResponse(uint64_t bytes);
 
  private:

@@ -40,7 +40,9 @@ bool DeflateAll(z_stream& stream, absl::Span<const uint8_t> bytes,
 
 }  // namespace
 
-uint64_t DeflateMemoryBytes(size_t size, size_t room) { return room + size + kDeflateStateBytes; }
+uint64_t DeflateMemoryBytes(size_t size, size_t room) {
+  return memory::Pool::Footprint(room + size) + kDeflateStateBytes;
+}
 
 memory::Piece Deflate(Encoding encoding, absl::Span<const uint8_t> bytes, Contents contents,
                       size_t room, memory::Pool& pool, absl::FunctionRef<bool()> interrupted) {

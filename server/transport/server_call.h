@@ -230,6 +230,7 @@ class ServerCall final : public loop::Holder,
   uint64_t charge_ = 0;  // bytes reserved: total_, plus what it may inflate to
   size_t received_ = 0;
   std::string kept_;         // what came after a message that has not been taken yet
+  loop::Place kept_place_;   // its memory
   size_t kept_left_ = 0;     // the bytes at its end that are not processed yet
   int64_t window_ = 0;       // bytes that the peer may still send in further frames
   int64_t for_padding_ = 0;  // granted beyond a message, once the peer has padded a frame

@@ -124,7 +124,7 @@ void ServerCall::BeginMessage() {
     const uint64_t inflated = MostInflated(total_, std::min(limit, most));
     charge_ = std::min(total_ + inflated, receiving_.largest());
   }
-  const Receiving::Begun begun = receiving_.Begin(*this, charge_, peer(), loop_);
+  const Receiving::Begun begun = receiving_.Begin(*this, charge_, *this, loop_);
   if (begun == Receiving::Begun::kRefused) {
     Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
                                                 "memory allows; try again later"),
@@ -223,19 +223,23 @@ void ServerCall::Append(const uint8_t* data, size_t size) {
 
 // Keeps bytes that come early; a stream can't send more than its window.
 void ServerCall::Keep(const uint8_t* data, size_t size) {
-  if (!receiving_.TakeFirst(size, peer())) {
+  // A string takes up to twice its size.
+  const size_t needed = kept_.size() + size;
+  const size_t capacity = needed <= kept_place_.amount() ? kept_place_.amount() : 2 * needed;
+  if (!receiving_.TakeFirst(kept_place_, *this, capacity - kept_place_.amount())) {
     Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
                                                 "memory allows; try again later"),
                          "RECEIVING_FULL"));
     return;
   }
+  kept_.reserve(capacity);
   kept_.append(reinterpret_cast<const char*>(data), size);
   kept_left_ += size;
 }
 
 void ServerCall::DropKept() {
-  receiving_.GiveFirst(kept_.size(), peer());
   kept_ = std::string();
+  receiving_.GiveFirst(kept_place_);
   kept_left_ = 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "server/memory/buffer.h"
 #include "server/wire/response_parts.h"
 #include "server/wire/writer.h"
 
@@ -38,7 +39,7 @@ uint64_t MaxEncodedBytes(const ResponseLayout& layout) {
 }
 
 uint64_t ResponseMemoryBytes(const ResponseLayout& layout) {
-  uint64_t bytes = Add(MaxEncodedBytes(layout), kAlignment);
+  uint64_t bytes = memory::Pool::Footprint(Add(MaxEncodedBytes(layout), kAlignment));
   if (layout.encoding == Encoding::kRaw) return bytes;
   // The packed bytes (once more while the core unpacks them), and each value twice: as the core
   // unpacks it, and in the generated message.

@@ -120,8 +120,8 @@ class Peer:
         self.upload_on(stream, message(payload))
         return stream
 
-    def upload_on(self, stream, data, at_once=False):
-        """Sends bytes of messages, as the server's windows allow, and the end of the stream. `at_once`: as far as possible, everything that
+    def upload_on(self, stream, data, at_once=False, ends=True):
+        """Sends bytes of messages, as the server's windows allow, and the end of the stream if it `ends`. `at_once`: as far as possible, everything that
         the windows allow is in the server's socket before the server looks at any of it."""
         sent = 0
         if at_once:
@@ -136,7 +136,8 @@ class Peer:
                 assert self.read_frame(), "the server closed"
                 continue
             size = min(room, 16384, len(data) - sent)
-            self.send(frame(DATA, END_STREAM if sent + size == len(data) else 0, stream, data[sent : sent + size]))
+            end = END_STREAM if ends and sent + size == len(data) else 0
+            self.send(frame(DATA, end, stream, data[sent : sent + size]))
             sent += size
 
     def read_frame(self):

@@ -1,15 +1,17 @@
 """Clients that take what others need and then stand still: each beside an honest client, from an address of its own or from theirs. A place in a
 full table belongs to a call that moves (server/loop/places.h): the honest client is refused for --stall_timeout at most, and served from then on."""
 
+import contextlib
 import socket
+import struct
 import threading
 import time
 
 import grpc
 import pytest
 
-from attack_table import AGAIN, FIRST, SMALL
-from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, message, settings
+from attack_table import AGAIN, FIRST, SMALL, in_frames, request_of, varint
+from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, Peer, frame, message, settings
 from support import pb_grpc, quantize, wait_for
 
 pytestmark = pytest.mark.gate
@@ -27,12 +29,26 @@ def whole(stream):
     return frame(DATA, END_STREAM, stream, message(SMALL))
 
 
+def part_of(size, sent):
+    """The first bytes of a message of `size` bytes."""
+    def body(stream):
+        left, out = sent, []
+        while left > 0:
+            out.append(frame(DATA, 0, stream, (message(b"")[:1] + struct.pack(">I", size) + bytes(left))[: min(left, 16384)]
+                             if not out else bytes(min(left, 16384))))
+            left -= 16384
+        return b"".join(out)
+    return body
+
+
 # Per attack: connections, addresses, streams a connection, what each call sends, the window for its answers.
 ATTACKS = {
     "calls_of_nothing": (36, 2, 100, lambda s: b"", 65535),
     "calls_of_a_byte": (36, 2, 100, lambda s: frame(DATA, 0, s, b"\0"), 65535),
     "calls_of_five_bytes": (36, 2, 100, lambda s: frame(DATA, 0, s, b"\0\0\0\0\x40"), 65535),
+    "first_windows": (40, 2, 100, lambda s: frame(DATA, 0, s, b"\0\0\x04\0\0"), 65535),
     "windows_of_zero": (36, 2, 100, whole, 0),
+    "answers_in_memory": (12, 1, 100, lambda s: b"".join(in_frames(s, request_of(280_000))), 0),
 }
 
 
@@ -113,6 +129,8 @@ class Honest:
 @pytest.mark.parametrize("source", [2, 1], ids=["others", "own_address"])
 @pytest.mark.parametrize("name", ATTACKS)
 def test_who_stands_still_loses_its_place(start, name, source):
+    if source == 1 and name == "answers_in_memory":
+        pytest.skip("one peer's share of memory is its own")
     server = start(f"--stall_timeout={STALL}s", "--max_connections=64")
     honest = Honest(server)
     honest.stub.Quantize(quantize([1.0]), timeout=10)
@@ -124,3 +142,63 @@ def test_who_stands_still_loses_its_place(start, name, source):
     assert not refused, f"{len(refused)} of {len(later)}: {refused[:2]}"
     assert sorted(seconds for _, seconds, _ in later)[int(len(later) * 0.99)] < 0.5
     wait_for(lambda: server.metrics()["quantd_calls"] == 0, 10, "nothing is left of the attack")
+
+
+def test_a_request_for_nearly_all_memory_lets_small_ones_pass(start):
+    """It waits for answers that nobody reads; small requests do not wait for it."""
+    server = start(f"--stall_timeout={STALL}s", "--memory_budget_bytes=134217728")
+    honest = Honest(server)
+    with Peer(server.address, source="127.0.0.2", window=0) as unread, Peer(server.address, source="127.0.0.3") as largest:
+        for _ in range(4):
+            unread.upload(request_of(2 << 20))
+        wait_for(lambda: server.metrics()["quantd_inflight_bytes"] > 0, 10, "unread answers")
+        fields = b"\x78\x01" * (7 << 19)  # unknown ones: it may need 17 times its size
+        largest.upload(request_of(1024) + fields)
+        honest.during(SECONDS)
+    honest.say("a request for nearly all memory")
+    assert not [failed for _, _, failed in honest.calls if failed]
+    assert sorted(seconds for _, seconds, _ in honest.calls)[int(len(honest.calls) * 0.99)] < 0.5
+
+
+def test_memory_is_counted_as_it_is_taken(start):
+    """Messages of one byte more than each size of buffer, of which the last byte does not come; and answers that nobody reads."""
+    server = start("--stall_timeout=60s", "--memory_budget_bytes=536870912", "--receive_budget_bytes=536870912")
+    for _ in range(3):
+        server.stub.Quantize(quantize([1.0] * 1000), timeout=10)
+    idle = server.resident_bytes()
+    sizes = [(4 + step) << shift for shift in range(16, 22) for step in range(4)]
+    with contextlib.ExitStack() as stack:
+        for number in range(3):
+            sender = stack.enter_context(Peer(server.address, source=f"127.0.0.{2 + number}"))
+            for size in sizes:
+                sender.upload_on(sender.open(), message(bytes(size + 1))[:-1], ends=False)
+        unread = stack.enter_context(Peer(server.address, source="127.0.0.9", window=0))
+        for size in sizes:
+            unread.upload_on(unread.open("Dequantize"), message(dequantize_of(size // 4)))
+        wait_for(lambda: server.metrics()["quantd_inflight_requests"] == 0, 20, "computed")
+        metrics = server.metrics()
+        account = metrics["quantd_receiving_bytes"] + metrics["quantd_inflight_bytes"]
+        taken = server.resident_bytes() - idle - metrics["quantd_pool_bytes"]
+        print(f"account {account / 2**20:.0f} MiB, resident {taken / 2**20:.0f} MiB")
+        assert account > 256 << 20
+        assert taken < 1.05 * account + (4 << 20)
+
+
+def dequantize_of(elements):
+    """A DequantizeRequest of UINT8."""
+    x = b"\x08\x02\x12" + varint(len(varint(elements))) + varint(elements) + b"\x1a" + varint(elements) + bytes(elements)
+    scale = b"\x08\x01\x1a\x04" + struct.pack("<f", 0.5)
+    return b"\x0a" + varint(len(x)) + x + b"\x12" + varint(len(scale)) + scale
+
+
+def test_halves_of_uploads_leave_room_for_a_whole_one(start):
+    server = start(f"--stall_timeout={STALL}s")
+    half = part_of(16 << 20, 8 << 20)
+    honest = Honest(server, elements=4 << 20, pause=0.1)
+    ATTACKS["halves"] = (8, 1, 8, half, 65535)
+    with Standing(server, "halves", 2):
+        time.sleep(0.5)
+        honest.during(SECONDS)
+    honest.say("halves of uploads")
+    assert not [failed for _, _, failed in honest.calls if failed]
+    assert max(seconds for _, seconds, _ in honest.calls) < 3 * STALL

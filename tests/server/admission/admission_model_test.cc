@@ -73,14 +73,9 @@ class Model {
   }
   bool NoLargeOne() const { return Large() == 0 && Count(true) == 0; }
 
-  bool LargestWaitsForSmallOnes() const {
-    if (queues_[true].empty() || !NoLargeOne()) return false;
-    const uint64_t wanted = queues_[true].front()->wanted;
-    return wanted > kLargePart;
-  }
   bool Fits(bool large, uint64_t bytes) const {
     if (Count(false) >= kMost || All() + bytes > kBudget) return false;
-    if (!large) return !LargestWaitsForSmallOnes();
+    if (!large) return true;
     return NoLargeOne() || (Count(true) < kMostLarge && Large() + bytes <= kLargePart);
   }
   static void Take(Call& call, uint64_t bytes) {

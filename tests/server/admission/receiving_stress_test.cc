@@ -46,7 +46,7 @@ class Player final : private loop::Posted {
       FinishAll();
       if (std::none_of(clients_.begin(), clients_.end(),
                        [](const Client& c) { return c.active; })) {
-        receiving_.GiveFirst(std::exchange(kept_, 0), 1);
+        receiving_.GiveFirst(kept_);
         return over_.count_down();
       }
       ASSERT_LT(++rounds_, 100'000) << "somebody never gets to the end";
@@ -89,9 +89,8 @@ class Player final : private loop::Posted {
   }
 
   void Keep() {
-    if (kept_ != 0) return receiving_.GiveFirst(std::exchange(kept_, 0), 1);
-    const uint64_t bytes = loop::Below(random_, kWindow);
-    if (receiving_.TakeFirst(bytes, 1)) kept_ = bytes;
+    if (kept_.amount() != 0) return receiving_.GiveFirst(kept_);
+    receiving_.TakeFirst(kept_, keeper_, loop::Below(random_, kWindow));
   }
 
   void Begin(Client& client) {
@@ -100,8 +99,8 @@ class Player final : private loop::Posted {
     client.received = 0;
     client.granted = std::min(client.total, kWindow);
     client.upload.on_told = [this, &client] { OnTold(client); };
-    const Receiving::Begun begun =
-        receiving_.Begin(client.upload, client.total, loop::Below(random_, 4), loop_);
+    const Receiving::Begun begun = receiving_.Begin(
+        client.upload, client.total, client.upload.Of(loop_, loop::Below(random_, 4)), loop_);
     client.active = begun != Receiving::Begun::kRefused;
     refused += client.active ? 0 : 1;
     EXPECT_EQ(client.upload.holds(), client.active);
@@ -149,7 +148,8 @@ class Player final : private loop::Posted {
   int steps_ = 0;
   int rounds_ = 0;
   milliseconds later_{0};  // added to the clock: the test need not wait
-  uint64_t kept_ = 0;
+  TestCall keeper_{loop_, 1};
+  loop::Place kept_;
   std::deque<Client> clients_{std::deque<Client>(80)};
 };
 

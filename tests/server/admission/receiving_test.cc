@@ -36,13 +36,15 @@ TEST_F(ReceivingTest, SmallMessagesAreRefusedWhenTheFirstWindowsAreUsedUp) {
   const Receiving::Room all = receiving_.Extend(uploads[1], kWindow);
   EXPECT_EQ(all.granted, kWindow);
   EXPECT_FALSE(all.reserved) << "it has all that it needs";
-  EXPECT_FALSE(receiving_.TakeFirst(1, 9));
+  TestCall call(*loop_, 9);
+  loop::Place place;
+  EXPECT_FALSE(receiving_.TakeFirst(place, call, 1));
   Release(uploads[0]);
   EXPECT_EQ(Begin(refused, 1), Begun::kFirst);
-  EXPECT_TRUE(receiving_.TakeFirst(kWindow - 1, 9));
-  EXPECT_FALSE(receiving_.TakeFirst(1, 9));
-  receiving_.GiveFirst(kWindow - 1, 9);
-  receiving_.GiveFirst(0, 9);
+  EXPECT_TRUE(receiving_.TakeFirst(place, call, kWindow - 1));
+  EXPECT_FALSE(receiving_.TakeFirst(place, call, 1));
+  receiving_.GiveFirst(place);
+  receiving_.GiveFirst(place);
   for (TestUpload& upload : uploads) Release(upload);
   Release(refused);
   Release(refused);  // does nothing
@@ -71,16 +73,17 @@ TEST_F(ReceivingTest, SmallMessagesKeepTheMemoryForFirstWindows) {
   Receiving receiving(kBudget, Receiving::kStep, 4);
   EXPECT_EQ(receiving.small(), kSmall);
   TestUpload small, first, second, third, refused;
-  EXPECT_EQ(receiving.Begin(small, kSmall, 1, *loop_), Begun::kFirst);
-  EXPECT_EQ(receiving.Begin(first, kSmall + 1, 2, *loop_), Begun::kReserved);
+  EXPECT_EQ(receiving.Begin(small, kSmall, small.Of(*loop_, 1), *loop_), Begun::kFirst);
+  EXPECT_EQ(receiving.Begin(first, kSmall + 1, first.Of(*loop_, 2), *loop_), Begun::kReserved);
   EXPECT_EQ(receiving.held_bytes(), kSmall + memory::Pool::Footprint(kSmall + 1));
-  EXPECT_EQ(receiving.Begin(second, kLarge / 2, 3, *loop_), Begun::kFirst) << "sent nothing yet";
+  EXPECT_EQ(receiving.Begin(second, kLarge / 2, second.Of(*loop_, 3), *loop_), Begun::kFirst)
+      << "sent nothing yet";
   EXPECT_TRUE(receiving.Extend(second, kSmall).reserved);
   // Half of the memory is used: a message that its sender can send unasked is let in nevertheless.
   const uint64_t held = receiving.held_bytes();
-  EXPECT_EQ(receiving.Begin(third, kMiB, 4, *loop_), Begun::kFirst);
+  EXPECT_EQ(receiving.Begin(third, kMiB, third.Of(*loop_, 4), *loop_), Begun::kFirst);
   EXPECT_EQ(receiving.held_bytes(), held + kMiB);
-  EXPECT_EQ(receiving.Begin(refused, kMiB, 5, *loop_), Begun::kRefused);
+  EXPECT_EQ(receiving.Begin(refused, kMiB, refused.Of(*loop_, 5), *loop_), Begun::kRefused);
   for (TestUpload* upload : {&small, &first, &second, &third}) receiving.Release(*upload);
   EXPECT_EQ(receiving.held_bytes(), 0U);
 }
@@ -90,19 +93,20 @@ TEST_F(ReceivingTest, WhoMayNotWaitHasItsPlaceAtOnce) {
   Receiving receiving(kBudget, kWindow, 0);
   TestUpload large, small, other;
   for (const uint64_t total : {kWindow + 1, kLarge / 2 - kWindow, kLarge / 2 + 1, kLarge}) {
-    EXPECT_EQ(receiving.Begin(large, total, 1, *loop_), Begun::kReserved) << total;
+    EXPECT_EQ(receiving.Begin(large, total, large.Of(*loop_, 1), *loop_), Begun::kReserved)
+        << total;
     EXPECT_LE(receiving.held_bytes(), kLarge);
     receiving.Release(large);
     EXPECT_EQ(receiving.held_bytes(), 0u);
   }
-  ASSERT_EQ(receiving.Begin(large, kLarge, 1, *loop_), Begun::kReserved);
-  EXPECT_EQ(receiving.Begin(small, kWindow, 2, *loop_), Begun::kFirst);
-  EXPECT_EQ(receiving.Begin(other, kMiB, 2, *loop_), Begun::kRefused);
+  ASSERT_EQ(receiving.Begin(large, kLarge, large.Of(*loop_, 1), *loop_), Begun::kReserved);
+  EXPECT_EQ(receiving.Begin(small, kWindow, small.Of(*loop_, 2), *loop_), Begun::kFirst);
+  EXPECT_EQ(receiving.Begin(other, kMiB, other.Of(*loop_, 2), *loop_), Begun::kRefused);
   EXPECT_EQ(receiving.waiting(), 0);
   // An upload that stands still keeps no other one out.
   const loop::Clock::time_point now = loop::Clock::now();
   receiving.Look(now + std::chrono::milliseconds(600));
-  EXPECT_EQ(receiving.Begin(other, kMiB, 2, *loop_), Begun::kReserved);
+  EXPECT_EQ(receiving.Begin(other, kMiB, other.Of(*loop_, 2), *loop_), Begun::kReserved);
   receiving.Release(small);
   receiving.Release(other);
   receiving.Release(large);

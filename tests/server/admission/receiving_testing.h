@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <optional>
 
@@ -14,13 +15,25 @@
 
 namespace quantd::admission {
 
+class TestCall final : public loop::Holder {
+ public:
+  TestCall(loop::Loop& loop, uint64_t peer) : Holder(loop, peer, loop::Clock::now()) {}
+
+ private:
+  void OnDisplaced() override {}
+};
+
 class TestUpload final : public Upload {
  public:
+  // The call that it belongs to.
+  loop::Holder& Of(loop::Loop& loop, uint64_t peer) { return calls_.emplace_back(loop, peer); }
+
   std::atomic<int> rooms{0};
   std::atomic<bool> given_up{false};
   std::function<void()> on_told;  // called on its loop
 
  private:
+  std::deque<TestCall> calls_;
   void OnRoom() override {
     ++rooms;
     if (on_told) on_told();
@@ -46,7 +59,7 @@ class ReceivingTest : public testing::Test {
     RunOn(*loop_, [] {});
   }
   Begun Begin(TestUpload& upload, uint64_t total, uint64_t peer = 1) {
-    return receiving_.Begin(upload, total, peer, *loop_);
+    return receiving_.Begin(upload, total, upload.Of(*loop_, peer), *loop_);
   }
   // `received` bytes have arrived, and it asks for more. Returns whether all of it has its place.
   bool Extend(TestUpload& upload, uint64_t received) {

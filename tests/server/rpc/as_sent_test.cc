@@ -100,10 +100,9 @@ TEST(AsSent, ACallThatEndsInTheMiddle) {
   client->Say(Headers(1, CallFields(Path("Quantize"))));
   Send(*client, 1, Request(v1::DATA_TYPE_UINT8));
   ASSERT_TRUE(client->Until([&] { return client->stream(1).data.size() >= 50'000; }));
-  EXPECT_TRUE(server.Until("quantd_inflight_requests", 1));
+  EXPECT_GT(server.Metric("quantd_inflight_bytes"), 0);
   client->Say(transport::Rst(1));
   ASSERT_TRUE(client->Heard());
-  EXPECT_TRUE(server.Until("quantd_inflight_requests", 0));
   EXPECT_TRUE(server.Until("quantd_inflight_bytes", 0));
   EXPECT_EQ(server.Metric(kKernels), 0);
 }
@@ -121,7 +120,7 @@ TEST(AsSent, TakesTheMemoryOfAFewParts) {
   client->Say(Headers(1, CallFields(Path("Dequantize"))));
   Send(*client, 1, request);
   ASSERT_TRUE(client->Until([&] { return client->stream(1).data.size() >= 50'000; }));
-  EXPECT_TRUE(server.Until("quantd_inflight_requests", 1));
+  EXPECT_GT(server.Metric("quantd_inflight_bytes"), 0);
   EXPECT_GT(server.Metric("quantd_inflight_bytes"), 2 << 20);
   EXPECT_LT(server.Metric("quantd_inflight_bytes"), 4 << 20);  // while y has 8 MiB
   client->grants = true;
