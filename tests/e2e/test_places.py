@@ -10,8 +10,8 @@ import time
 import grpc
 import pytest
 
-from attack_table import AGAIN, FIRST, SMALL, in_frames, request_of, varint
-from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, Peer, frame, message, settings
+from attack_table import AGAIN, SMALL, first_of, in_frames, request_of, varint
+from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SERVICE, SETTINGS, Peer, frame, message, settings
 from support import pb_grpc, quantize, wait_for
 
 pytestmark = pytest.mark.gate
@@ -20,9 +20,10 @@ STALL = 1.0
 SECONDS = 4.0  # of each attack
 
 
-def calls(count, body):
+def calls(count, body, method="DynamicQuantize"):
     """`count` calls on the streams 1, 3, 5 and so on."""
-    return b"".join(frame(HEADERS, END_HEADERS, s, FIRST if s == 1 else AGAIN) + body(s) for s in range(1, 2 * count, 2))
+    first = first_of(SERVICE + method)
+    return b"".join(frame(HEADERS, END_HEADERS, s, first if s == 1 else AGAIN) + body(s) for s in range(1, 2 * count, 2))
 
 
 def whole(stream):
@@ -48,7 +49,7 @@ ATTACKS = {
     "calls_of_five_bytes": (36, 2, 100, lambda s: frame(DATA, 0, s, b"\0\0\0\0\x40"), 65535),
     "first_windows": (40, 2, 100, lambda s: frame(DATA, 0, s, b"\0\0\x04\0\0"), 65535),
     "windows_of_zero": (36, 2, 100, whole, 0),
-    "answers_in_memory": (12, 1, 100, lambda s: b"".join(in_frames(s, request_of(280_000))), 0),
+    "answers_in_memory": (12, 1, 100, lambda s: b"".join(in_frames(s, dequantize_of(17_000))), 0, "Dequantize"),
 }
 
 
@@ -57,13 +58,13 @@ class Standing:
 
     def __init__(self, server, name, source):
         self.server, self.source = server, source
-        self.connections, self.addresses, self.streams, self.body, self.window = ATTACKS[name]
+        self.connections, self.addresses, self.streams, self.body, self.window, *self.method = ATTACKS[name]
         self.stop = threading.Event()
         self.thread = threading.Thread(target=self.run)
 
     def run(self):
         host, port = self.server.address.rsplit(":", 1)
-        data = PREFACE + frame(SETTINGS, 0, 0, settings(window=self.window)) + calls(self.streams, self.body)
+        data = PREFACE + frame(SETTINGS, 0, 0, settings(window=self.window)) + calls(self.streams, self.body, *self.method)
         self.sockets = []
         for number in range(self.connections):
             peer = socket.socket()
@@ -149,11 +150,17 @@ def test_a_request_for_nearly_all_memory_lets_small_ones_pass(start):
     server = start(f"--stall_timeout={STALL}s", "--memory_budget_bytes=134217728")
     honest = Honest(server)
     with Peer(server.address, source="127.0.0.2", window=0) as unread, Peer(server.address, source="127.0.0.3") as largest:
-        for _ in range(4):
-            unread.upload(request_of(2 << 20))
-        wait_for(lambda: server.metrics()["quantd_inflight_bytes"] > 0, 10, "unread answers")
-        fields = b"\x78\x01" * (7 << 19)  # unknown ones: it may need 17 times its size
-        largest.upload(request_of(1024) + fields)
+        for _ in range(90):
+            unread.upload(dequantize_of(40_000), "Dequantize")
+        wait_for(lambda: server.metrics()["quantd_inflight_bytes"] > 90 * 160_000, 10, "unread answers")
+        # Unknown fields: it may need many times its size. Those that need more than there is are refused at once.
+        for step in range(90):
+            size = int(8_000_000 * 0.97**step)
+            largest.upload(request_of(1024) + b"\x78\x01" * (size // 2))
+            time.sleep(0.03)
+            if server.metrics()["quantd_queued_requests"] > 0 and not time.sleep(0.2) and server.metrics()["quantd_queued_requests"] > 0:
+                break
+        assert server.metrics()["quantd_queued_requests"] > 0
         honest.during(SECONDS)
     honest.say("a request for nearly all memory")
     assert not [failed for _, _, failed in honest.calls if failed]
