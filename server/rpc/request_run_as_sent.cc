@@ -11,8 +11,9 @@ namespace {
 
 // The bytes of x or y, of the larger one, that are made at once: both fit the second-level cache.
 constexpr uint64_t kSliceBytes = 256 << 10;
-// The bytes of y in memory at a time: those under way, the part before them and the one after.
-constexpr uint64_t kMostOfY = transport::kMostMadeAhead + 2 * kSliceBytes;
+// The bytes of y in memory at a time: those under way, the part before them and the one after; a
+// buffer may be larger by a quarter.
+constexpr uint64_t kMostOfY = (transport::kMostMadeAhead + 2 * kSliceBytes) / 4 * 5;
 
 constexpr uint64_t kLargeBytes = 2 << 20;  // of x and y
 constexpr double kFastNanosecondsPerByte = 0.25;
@@ -43,8 +44,11 @@ bool RequestRun::IsMadeAsSent() const {
 
 // The part of its response's memory that is not needed, because y is never complete in memory.
 uint64_t RequestRun::SavedBytes() const {
-  const uint64_t y = operation_->response_layout().y.bytes;
-  return made_as_sent_ && y > kMostOfY ? y - kMostOfY : 0;
+  if (!made_as_sent_) return 0;
+  const wire::ResponseLayout& layout = operation_->response_layout();
+  const uint64_t all = wire::ResponseMemoryBytes(layout);
+  const uint64_t needed = kMostOfY + wire::MaxEncodedBytes(layout) - layout.y.bytes;
+  return all > needed ? all - needed : 0;
 }
 
 void RequestRun::Write(loop::Event& written) {

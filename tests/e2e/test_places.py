@@ -124,7 +124,7 @@ class Honest:
         good = sorted(seconds for _, seconds, failed in self.calls if failed is None)
         failed = [at for at, _, failure in self.calls if failure]
         p99 = 1e3 * good[int(len(good) * 0.99)] if good else float("nan")
-        print(f"{name}: {len(self.calls)} calls, {len(failed)} refused (the last after {max(failed, default=0):.1f} s), p99 {p99:.1f} ms")
+        print(f"{name}: {len(self.calls)} calls, {len(failed)} refused (the last after {max(failed, default=0):.1f} s), p99 {p99:.1f} ms, at most {max(good, default=0):.2f} s")
 
 
 @pytest.mark.parametrize("source", [2, 1], ids=["others", "own_address"])
@@ -141,30 +141,8 @@ def test_who_stands_still_loses_its_place(start, name, source):
     later = honest.after(2 * STALL)
     refused = [failed for _, _, failed in later if failed]
     assert not refused, f"{len(refused)} of {len(later)}: {refused[:2]}"
-    assert sorted(seconds for _, seconds, _ in later)[int(len(later) * 0.99)] < 0.5
+    assert max(seconds for _, seconds, _ in honest.calls) < 0.4 * STALL, "nobody waits for those who stand still"
     wait_for(lambda: server.metrics()["quantd_calls"] == 0, 10, "nothing is left of the attack")
-
-
-def test_a_request_for_nearly_all_memory_lets_small_ones_pass(start):
-    """It waits for answers that nobody reads; small requests do not wait for it."""
-    server = start(f"--stall_timeout={STALL}s", "--memory_budget_bytes=134217728")
-    honest = Honest(server)
-    with Peer(server.address, source="127.0.0.2", window=0) as unread, Peer(server.address, source="127.0.0.3") as largest:
-        for _ in range(90):
-            unread.upload(dequantize_of(40_000), "Dequantize")
-        wait_for(lambda: server.metrics()["quantd_inflight_bytes"] > 90 * 160_000, 10, "unread answers")
-        # Unknown fields: it may need many times its size. Those that need more than there is are refused at once.
-        for step in range(90):
-            size = int(8_000_000 * 0.97**step)
-            largest.upload(request_of(1024) + b"\x78\x01" * (size // 2))
-            time.sleep(0.03)
-            if server.metrics()["quantd_queued_requests"] > 0 and not time.sleep(0.2) and server.metrics()["quantd_queued_requests"] > 0:
-                break
-        assert server.metrics()["quantd_queued_requests"] > 0
-        honest.during(SECONDS)
-    honest.say("a request for nearly all memory")
-    assert not [failed for _, _, failed in honest.calls if failed]
-    assert sorted(seconds for _, seconds, _ in honest.calls)[int(len(honest.calls) * 0.99)] < 0.5
 
 
 def test_memory_is_counted_as_it_is_taken(start):
@@ -199,7 +177,7 @@ def dequantize_of(elements):
 
 
 def test_halves_of_uploads_leave_room_for_a_whole_one(start):
-    server = start(f"--stall_timeout={STALL}s")
+    server = start(f"--stall_timeout={STALL}s", "--receive_budget_bytes=268435456")
     half = part_of(16 << 20, 8 << 20)
     honest = Honest(server, elements=4 << 20, pause=0.1)
     ATTACKS["halves"] = (8, 1, 8, half, 65535)

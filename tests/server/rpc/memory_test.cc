@@ -159,7 +159,7 @@ TEST_F(Memory, OfACompressedCallThatIsDecodedLate) {
                                                   {"quantd-compress-answers", "deflate"}})));
   Send(*client_, 1, Quantize(FloatValues({kLong})));
   WaitsWith(before,
-            message.size() +
+            memory::Pool::Footprint(message.size()) +
                 wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kQuantize, View(message))) +
                 18 * message.size() + operations::ScratchBytes(0) +
                 transport::DeflateMemoryBytes(18 * message.size(), transport::kPrefixBytes));
@@ -209,7 +209,8 @@ TEST_F(Memory, OfAnItem) {
   v1::StreamRequest item;
   *item.mutable_quantize() = Quantize(Floats({kLong}));
   const Needs needs(item.quantize());
-  const uint64_t envelope = item.ByteSizeLong() - needs.message.size();
+  const uint64_t envelope =
+      memory::Pool::Footprint(item.ByteSizeLong()) - memory::Pool::Footprint(needs.message.size());
   gate_.Close();
   Begin(1, "Stream");
   Send(*client_, 1, item, false);
@@ -244,7 +245,7 @@ TEST_F(Memory, OfACallThatIsDecodedLate) {
   Begin(1, "Quantize");
   Send(*client_, 1, Quantize(FloatValues({kLong})));
   WaitsWith(before,
-            message.size() +
+            memory::Pool::Footprint(message.size()) +
                 wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kQuantize, View(message))) +
                 18 * message.size() + operations::ScratchBytes(0));
 }
@@ -260,7 +261,7 @@ TEST_F(Memory, OfALargeCallThatIsDecodedLate) {
   Begin(1, "Quantize");
   Send(*client_, 1, Quantize(FloatValues({kLong})));
   WaitsWith(before,
-            message.size() +
+            memory::Pool::Footprint(message.size()) +
                 wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kQuantize, View(message))) +
                 2 * kMost + operations::ScratchBytes(0));
 }
@@ -274,7 +275,7 @@ TEST_F(Memory, OfAnItemThatIsDecodedLate) {
   Begin(1, "Stream");
   Send(*client_, 1, item);
   WaitsWith(before,
-            message.size() +
+            memory::Pool::Footprint(message.size()) +
                 wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kStream, View(message))) +
                 18 * message.size() + operations::ScratchBytes(0));
 }
