@@ -57,15 +57,12 @@ def test_presets_here_and_in_pieces_on_a_server(ctl, small, preset):
     if presets()[preset]["recipe"] == "ranges":
         arguments.append("--ranges=ranges.npy")
     here = json.loads(ctl(*arguments, "-o", "here.npy", "--json"))
-    there = json.loads(ctl(*arguments, "-o", "there.npy", "--json", address=small.address))
+    ctl(*arguments, "-o", "there.npy", "--noreport_error", address=small.address)  # a report is of one message
     y, wanted = np.load("here.npy"), expected(x, **presets()[preset])
     assert y.dtype == wanted.dtype and (y == wanted).all()
     assert open("here.npy", "rb").read() == open("there.npy", "rb").read()
     assert here["shape"] == list(y.shape)
-    ours, theirs = (document["tensors"][0].get("quantization_error") for document in (here, there))
-    assert (ours is None) == (presets()[preset]["recipe"] == "bits") == (theirs is None)
-    for name in ours or ():
-        assert ours[name] == pytest.approx(theirs[name], rel=1e-9), name
+    assert ("quantization_error" in here["tensors"][0]) == (presets()[preset]["recipe"] != "bits")
 
 
 def test_what_is_wrong_is_said_in_a_line(ctl):

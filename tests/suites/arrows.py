@@ -136,7 +136,7 @@ client/checkpoints         5511      0
 client/cli/commands        4255      0
 client/cli/engine          1064      0
 client/cli/files           2734      0
-client/cli                  116      0
+client/cli                  119      0
 client/cpp                 4262      0
 client/go                   299    195
 client/java                 280    152

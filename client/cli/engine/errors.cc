@@ -37,6 +37,8 @@ absl::Status ServerError(const absl::Status& status, absl::string_view address) 
                               ")? Without --address and QUANTD_ADDRESS no server is needed");
   } else if (absl::IsDeadlineExceeded(status)) {
     absl::StrAppend(&text, "; --timeout gives it more seconds");
+  } else if (absl::IsResourceExhausted(status)) {
+    absl::StrAppend(&text, "; without --address quantctl computes it here");
   } else if (absl::IsUnimplemented(status)) {
     absl::StrAppend(&text, "; this server does not have it, see quantctl info");
   }
