@@ -77,22 +77,5 @@ TEST(FileWatch, WhatCouldNotBeReadIsReadAgainLaterAndLater) {
   EXPECT_EQ(calls.size(), 10u);
 }
 
-// A new certificate whose key is not written yet.
-TEST(FileWatch, WhatCouldNotBeReadIsNotReadAgainWhileItChanges) {
-  const Folder folder;
-  FileWatch watch;
-  std::vector<int> calls;
-  int look = 0;
-  watch.Add({folder.Put("file", "a")}, [&] {
-    calls.push_back(look);
-    return false;
-  });
-  folder.Put("file", "other");
-  for (; look < 3; ++look) watch.Look();
-  folder.Put("file", "a third one");
-  for (; look < 6; ++look) watch.Look();
-  EXPECT_EQ(calls, (std::vector<int>{1, 4}));
-}
-
 }  // namespace
 }  // namespace quantd::access

@@ -79,48 +79,6 @@ TEST_F(HostileSessionTest, AHelloThatAnnouncesMuchEndsIt) {
   ExpectOver();
 }
 
-// The hellos are in the record of the handshake's own last message, so they arrive before the
-// session exists.
-TEST_F(HostileSessionTest, HellosBehindTheHandshakeEndIt) {
-  for (const auto& [hello, times] : {std::pair{std::string("\x01\0\0\0", 4), 4000},
-                                     std::pair{std::string("\x01\x02\x01\x40", 4), 1}}) {
-    Sockets sockets, between;
-    const auto session = Session::Accept(*certificates_, Protocol::kGrpc, sockets.server);
-    TlsClient client(between.client, {.version = TLS1_2_VERSION});
-    Sealer sealer(client);
-    std::string finished;
-    SSL_set_msg_callback_arg(client.ssl(), &finished);
-    SSL_set_msg_callback(
-        client.ssl(), [](int sent, int, int type, const void* data, size_t size, SSL*, void* last) {
-          if (sent == 0 || type != SSL3_RT_HANDSHAKE) return;
-          static_cast<std::string*>(last)->assign(static_cast<const char*>(data), size);
-        });
-    char bytes[16384];
-    const auto step = [&] {
-      SSL_do_handshake(client.ssl());
-      return recv(between.server, bytes, sizeof(bytes), 0);
-    };
-    const ssize_t first = step();
-    ASSERT_EQ(send(sockets.client, bytes, static_cast<size_t>(first), 0), first);
-    ASSERT_EQ(session->Handshake(), Session::Step::kAgain);
-    const ssize_t answer = recv(sockets.client, bytes, sizeof(bytes), 0);
-    ASSERT_EQ(send(between.server, bytes, static_cast<size_t>(answer), 0), answer);
-    // The client's last flight ends with the record of 16 bytes, which takes 45.
-    const ssize_t last = step();
-    ASSERT_EQ(finished.size(), 16U);
-    std::string flight(bytes, static_cast<size_t>(last) - 45);
-    for (int i = 0; i < times; ++i) finished += hello;
-    flight += sealer.Seal(kHandshakeRecord, finished);
-    ASSERT_EQ(send(sockets.client, flight.data(), flight.size(), 0),
-              static_cast<ssize_t>(flight.size()));
-    ASSERT_EQ(session->Handshake(), Session::Step::kDone);
-    const iovec piece{bytes, sizeof(bytes)};
-    EXPECT_EQ(session->Read({&piece, 1}), -1);
-    EXPECT_EQ(errno, EPROTO);
-    EXPECT_LT(recv(sockets.client, bytes, sizeof(bytes), 0), 1000) << "each was answered";
-  }
-}
-
 // OpenSSL continues with the next one, and reads more from the socket if its buffer ends within the
 // head of a record. The owner would never get its turn.
 TEST_F(HostileSessionTest, AReadEndsHoweverManyChangesOfKeysThereAre) {

@@ -101,28 +101,6 @@ TEST_F(SessionTest, RefusesWhoIsNotAsItMustBe) {
   }
 }
 
-TEST_F(SessionTest, KnowsCertificates) {
-  const Pair own = Make({.name = "client", .issuer = &authority_});
-  const auto session = Accept(Protocol::kGrpc, true);
-  TlsClient client(sockets_.client, {.certificate = &own});
-  EXPECT_EQ(client.ShakeHands(*session), Session::Step::kDone);
-  EXPECT_TRUE(session->has_client_certificate());
-}
-
-TEST_F(SessionTest, HttpTakesClientsWithoutACertificateOrAProtocol) {
-  const auto session = Accept(Protocol::kHttp, true);
-  TlsClient client(sockets_.client, {.protocols = ""});
-  EXPECT_EQ(client.ShakeHands(*session), Session::Step::kDone);
-  EXPECT_FALSE(session->has_client_certificate());
-}
-
-TEST_F(SessionTest, KnowsPlainText) {
-  const auto session = Accept();
-  ASSERT_EQ(send(sockets_.client, "PRI * HTTP/2.0\r\n", 16, 0), 16);
-  EXPECT_EQ(session->Handshake(), Session::Step::kRefused);
-  EXPECT_EQ(session->refusal(), Refusal::kPlainText);
-}
-
 TEST_F(SessionTest, RefusesAHelloThatIsTooLargeBeforeItTakesMemory) {
   const auto session = Accept();
   // A hello of 128 KiB is announced, in a record of 100 bytes.
@@ -149,24 +127,6 @@ TEST_F(SessionTest, SaysNothingOfWhoOnlyLooks) {
   EXPECT_EQ(first, 22);
   sockets.CloseClient();
   EXPECT_EQ(session->Handshake(), Session::Step::kGone);
-}
-
-TEST_F(SessionTest, TakesAHandshakeByteByByte) {
-  const auto session = Accept();
-  Sockets other;  // the client's; bytes are moved one by one
-  TlsClient client(other.client, {});
-  Session::Step step = Session::Step::kAgain;
-  char byte = 0;
-  char bytes[4096];
-  for (int i = 0; i < 100'000 && step == Session::Step::kAgain; ++i) {
-    ERR_clear_error();
-    SSL_do_handshake(client.ssl());
-    if (recv(other.server, &byte, 1, 0) == 1) send(sockets_.client, &byte, 1, 0);
-    step = session->Handshake();
-    const ssize_t count = recv(sockets_.client, bytes, sizeof(bytes), 0);
-    if (count > 0) send(other.server, bytes, static_cast<size_t>(count), 0);
-  }
-  EXPECT_EQ(step, Session::Step::kDone);
 }
 
 // Random pieces. What the socket did not take is given again at another address.
@@ -230,21 +190,6 @@ TEST_F(SessionTest, ReadsIntoPieces) {
   EXPECT_FALSE(session->more_to_read());
 }
 
-TEST_F(SessionTest, SaysThatThereIsMore) {
-  const auto session = Accept();
-  TlsClient client(sockets_.client, {});
-  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
-  EXPECT_TRUE(session->more_to_read());  // until it is known that there is not
-  client.Write("two");
-  client.Write("records");
-  char bytes[2];
-  const iovec piece{bytes, 2};
-  EXPECT_EQ(session->Read({&piece, 1}), 2);
-  EXPECT_TRUE(session->more_to_read());
-  EXPECT_EQ(ReadAll(*session, {100}), "orecords");
-  EXPECT_FALSE(session->more_to_read());
-}
-
 TEST_F(SessionTest, CountsRecordsWithoutUse) {
   const auto session = Accept();
   TlsClient client(sockets_.client, {});
@@ -258,54 +203,6 @@ TEST_F(SessionTest, CountsRecordsWithoutUse) {
   for (int i = 0; i < 100; ++i) client.Write(std::string(100, 'x'));
   ReadAll(*session, {64, 4096});
   EXPECT_LE(session->TakeCrumbs(), 2);
-}
-
-// A client may change its keys as often as it likes, and ask for responses: each change costs ten
-// crumbs, and a read still ends.
-TEST_F(SessionTest, CountsChangesOfKeys) {
-  const auto session = Accept();
-  TlsClient client(sockets_.client, {.version = TLS1_3_VERSION});
-  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
-  for (int i = 0; i < 200; ++i) {
-    SSL_key_update(client.ssl(), SSL_KEY_UPDATE_REQUESTED);
-    SSL_do_handshake(client.ssl());
-  }
-  client.Write("after");
-  std::string received;
-  int crumbs = 0;
-  for (int i = 0; i < 1000 && received != "after"; ++i) {
-    received += ReadAll(*session, {100});
-    crumbs += session->TakeCrumbs();
-    client.Read();
-  }
-  EXPECT_EQ(received, "after");
-  EXPECT_GE(crumbs, 1900);
-  const iovec piece{const_cast<char*>("back"), 4};
-  EXPECT_EQ(session->Write({&piece, 1}), 4);
-  EXPECT_EQ(client.Read(), "back");
-}
-
-// A change of keys asks for a response, but the socket may have no room for it.
-TEST_F(SessionTest, AChangeOfKeysWhileTheSocketIsFull) {
-  Sockets sockets(4096);
-  const auto session = Session::Accept(*plain_, Protocol::kGrpc, sockets.server);
-  TlsClient client(sockets.client, {.version = TLS1_3_VERSION});
-  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
-  ReadAll(*session, {100});
-  const std::string much(1 << 20, 'y');
-  const iovec all{const_cast<char*>(much.data()), much.size()};
-  while (session->Write({&all, 1}) > 0) continue;
-  ASSERT_EQ(errno, EAGAIN);
-  SSL_key_update(client.ssl(), SSL_KEY_UPDATE_REQUESTED);
-  SSL_do_handshake(client.ssl());
-  client.Write("after");
-  std::string received = ReadAll(*session, {100});
-  for (int i = 0; i < 10'000 && received != "after"; ++i) {
-    client.Read();
-    session->Write({&all, 1});
-    received += ReadAll(*session, {100});
-  }
-  EXPECT_EQ(received, "after");
 }
 
 TEST_F(SessionTest, KnowsHowItEnds) {

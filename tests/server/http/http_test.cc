@@ -211,29 +211,6 @@ TEST(Http, StopsWithoutWaitingForPeers) {
   EXPECT_TRUE(dripping.EndsWithin(20'000));
 }
 
-// The descriptors of this process, and whether they are closed on exec.
-std::map<int, bool> Descriptors() {
-  std::map<int, bool> found;
-  for (int number = 0; number < 1024; ++number) {
-    const int flags = fcntl(number, F_GETFD);
-    if (flags >= 0) found[number] = (flags & FD_CLOEXEC) != 0;
-  }
-  return found;
-}
-
-TEST(Http, DescriptorsAreClosedOnExecAndAtTheEnd) {
-  const std::map<int, bool> before = Descriptors();
-  {
-    const auto server = Start(kPatient);
-    const Peer idle(server->address());
-    EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());
-    for (const auto& [number, closed_on_exec] : Descriptors()) {
-      EXPECT_TRUE(closed_on_exec || before.contains(number)) << number;
-    }
-  }
-  EXPECT_EQ(Descriptors(), before);
-}
-
 TEST(Http, AnswersWhenTheProcessHasNoDescriptorsLeft) {
   rlimit limit = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -272,74 +249,6 @@ TEST(Http, TakesAQuarterOfTheDescriptorsAtMost) {
   EXPECT_TRUE(peers[0].EndsWithin(5000));
   peers[1].Send(kGetLivez);
   EXPECT_THAT(peers[1].ReadToEnd(), IsOk());
-}
-
-std::string Failure(absl::string_view address) {
-  const auto server = HttpServer::Start(address, Pages());
-  return server.ok() ? "" : std::string(server.status().ToString());
-}
-
-TEST(Http, WrongAddressesAreSaidInOneLine) {
-  for (const absl::string_view address : {"", "x", ":1", "127.0.0.1", "127.0.0.1:",
-                                          "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http"}) {
-    EXPECT_THAT(Failure(address),
-                AllOf(StartsWith("INVALID_ARGUMENT: "), HasSubstr("--http_listen"),
-                      HasSubstr(absl::StrCat("'", address, "'"))));
-  }
-  for (const absl::string_view address : {"no.such.host.invalid:0", "192.0.2.1:0"}) {
-    EXPECT_THAT(Failure(address),
-                AllOf(StartsWith(absl::StrCat("UNAVAILABLE: cannot listen on ", address, ": ")),
-                      EndsWith(" (--http_listen)"), Not(HasSubstr("\n"))));
-  }
-}
-
-TEST(Http, ABusyPortIsBusyForAnotherServer) {
-  const auto server = Start();
-  EXPECT_EQ(Failure(server->address()),
-            absl::StrCat("UNAVAILABLE: cannot listen on ", server->address(),
-                         ": the address is in use (--http_listen)"));
-}
-
-TEST(Http, APortIsFreeAsSoonAsItsServerStopped) {
-  std::string address;
-  {
-    const auto server = Start();
-    address = server->address();
-    EXPECT_THAT(Ask(address, kGetLivez), IsOk());  // leaves a TIME_WAIT
-  }
-  EXPECT_EQ(Failure(address), "");
-}
-
-TEST(Http, Addresses) {
-  // Whether this test's server answers: another process may have the same port at another address.
-  const std::string mine = absl::StrCat("served by ", getpid());
-  HttpPages pages = Pages();
-  pages.metrics = [&] { return mine; };
-  const auto works = [&](absl::string_view address) {
-    return absl::EndsWith(Ask(address, kGetMetrics), "\r\n\r\n" + mine);
-  };
-  const auto port = [](const HttpServer& server) {
-    return server.address().substr(server.address().rfind(':'));
-  };
-  const auto localhost = Start({}, pages, "localhost:0");
-  EXPECT_THAT(localhost->address(), StartsWith("localhost:"));
-  EXPECT_TRUE(works("127.0.0.1" + port(*localhost)) || works("[::1]" + port(*localhost)));
-  const auto any4 = Start({}, pages, "0.0.0.0:0");
-  EXPECT_THAT(any4->address(), StartsWith("0.0.0.0:"));
-  EXPECT_TRUE(works("127.0.0.1" + port(*any4)));
-  if (Failure("[::1]:0") != "") GTEST_SKIP() << "this machine has no IPv6";
-  EXPECT_TRUE(works("[::1]" + port(*any4)));  // every address: both families
-  const auto any = Start({}, pages, "[::]:0");
-  EXPECT_THAT(any->address(), StartsWith("[::]:"));
-  EXPECT_TRUE(works("127.0.0.1" + port(*any)));
-  EXPECT_TRUE(works("[::1]" + port(*any)));
-  const auto loopback = Start({}, pages, "[::1]:0");
-  EXPECT_TRUE(works("[::1]" + port(*loopback)));
-  EXPECT_FALSE(works("127.0.0.1" + port(*loopback)));
-  // Another server at that port on IPv4, unless another process has it already.
-  const auto other = HttpServer::Start("127.0.0.1" + port(*loopback), Pages(), {});
-  EXPECT_FALSE(works("127.0.0.1" + port(*loopback)));
-  EXPECT_TRUE(works("[::1]" + port(*loopback)));
 }
 
 }  // namespace

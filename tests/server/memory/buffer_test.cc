@@ -79,28 +79,6 @@ TEST(Pool, WhatNobodyHasIsRefusedAndNotCounted) {
   }
 }
 
-TEST(Pool, BuffersMove) {
-  Pool pool;
-  for (const size_t bytes : {size_t{100}, size_t{kMiB}}) {
-    Buffer first = pool.Allocate(bytes);
-    uint8_t* const data = first.data();
-    Buffer second = std::move(first);
-    EXPECT_EQ(first.data(), nullptr);  // NOLINT(bugprone-use-after-move): it is empty
-    EXPECT_EQ(first.capacity(), 0U);
-    EXPECT_EQ(second.data(), data);
-    Buffer& same = second;
-    second = std::move(same);
-    EXPECT_EQ(second.data(), data);
-    Buffer third = pool.Allocate(bytes);
-    third = std::move(second);
-    EXPECT_EQ(third.data(), data);
-    EXPECT_EQ(pool.used_bytes(), bytes == kMiB ? kMiB : 0);
-    third = Buffer();
-    EXPECT_EQ(third.data(), nullptr);
-    EXPECT_EQ(pool.used_bytes(), 0U);
-  }
-}
-
 TEST(Pool, KeepsWhatTrafficNeedsAndGivesBackWhatIsIdle) {
   Pool pool;
   {
@@ -121,21 +99,6 @@ TEST(Pool, KeepsWhatTrafficNeedsAndGivesBackWhatIsIdle) {
   }
   for (int second = 0; second < 5; ++second) pool.GiveBack();
   EXPECT_EQ(pool.kept_bytes(), 16 * kMiB);
-}
-
-TEST(Pool, KeptOnesMakeRoom) {
-  Pool pool;
-  pool.Limit(100 * kMiB);
-  std::vector<Buffer> all;
-  for (int i = 0; i < 12; ++i) all.push_back(pool.Allocate(8 * kMiB));
-  all.clear();
-  EXPECT_EQ(pool.kept_bytes(), 96 * kMiB);
-  const Buffer large = pool.Allocate(64 * kMiB);
-  EXPECT_EQ(pool.used_bytes(), 64 * kMiB);
-  EXPECT_LE(pool.kept_bytes(), 36 * kMiB);
-  const Buffer more = pool.Allocate(64 * kMiB);  // the limit is only for what is kept
-  ASSERT_NE(more.data(), nullptr);
-  EXPECT_EQ(pool.kept_bytes(), 0U);
 }
 
 // Not under sanitizers, which need address space of their own.
@@ -175,23 +138,6 @@ TEST(PoolDeathTest, WhatIsKeptIsGivenBackBeforeMemoryIsRefused) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
-// Giving a buffer back needs no memory: it happens where nothing may fail.
-TEST(PoolDeathTest, FreesWhenThereIsNoMemoryAtAll) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto run = [] {
-    Pool pool;
-    std::vector<Buffer> all;
-    for (int i = 0; i < 3'000; ++i) all.push_back(pool.Allocate(Pool::kMapped));
-    LeaveOnly(0);
-    for (size_t size = 1 << 20; size >= 8; size /= 2) {
-      for (void* volatile taken = std::malloc(size); taken != nullptr;) taken = std::malloc(size);
-    }
-    for (Buffer& buffer : all) buffer = Buffer();
-    pool.GiveBack();
-    std::_Exit(0);
-  };
-  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
-}
 #endif
 
 // Many threads, each with its own model; the pool must report their sum.

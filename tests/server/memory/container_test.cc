@@ -78,22 +78,6 @@ TEST(CgroupLimitTest, Version2OfAGroupAroundIt) {
   }
 }
 
-TEST(CgroupLimitTest, MaxIsNone) {
-  const Root root;
-  root.Member("0::/a/b\n");
-  root.Write(std::string(kV2) + "/a/b/memory.max", "max\n");
-  root.Write(std::string(kV2) + "/a/memory.max", "max\n");
-  EXPECT_EQ(root.Limit(), 0U);
-}
-
-// The path is the host's, and only the container's own group is mounted.
-TEST(CgroupLimitTest, AHostsPathWithTheContainersMount) {
-  const Root root;
-  root.Member("0::/system.slice/docker-0123.scope\n");
-  root.Write(std::string(kV2) + "/memory.max", "300000000\n");
-  EXPECT_EQ(root.Limit(), 300000000U);
-}
-
 TEST(CgroupLimitTest, Version1) {
   const Root root;
   root.Member(
@@ -131,54 +115,12 @@ TEST(CgroupLimitTest, AGroupBelowTheContainersOwn) {
   }
 }
 
-TEST(CgroupLimitTest, WhereverItIsMounted) {
-  const Root root;
-  root.Member("5:memory,hugetlb:/jobs/1\n0::/other\n");
-  root.Write("/proc/self/mountinfo",
-             "30 22 0:25 / /cgroups/memory rw - cgroup none rw,memory,hugetlb\n"
-             "31 22 0:26 / /cgroups/cpu rw - cgroup none rw,cpu\n"
-             "32 22 0:27 /jobs /cgroups/two rw - cgroup2 none rw\n"
-             "a line that is none\n\n - \n");
-  root.Write("/cgroups/memory/jobs/1/memory.limit_in_bytes", "600000000\n");
-  root.Write("/cgroups/cpu/jobs/1/memory.limit_in_bytes", "1\n");
-  EXPECT_EQ(root.Limit(), 600000000U);
-  root.Write("/cgroups/two/memory.max", "500000000\n");  // for a group that is not in the mount
-  EXPECT_EQ(root.Limit(), 500000000U);
-}
-
-// "/docker/01" is not a parent of "/docker/0123".
-TEST(CgroupLimitTest, ANameThatBeginsLikeTheMountsIsAnother) {
-  const Root root;
-  root.Member("0::/docker/0123\n");
-  root.Write("/proc/self/mountinfo",
-             "30 22 0:25 /docker/01 /sys/fs/cgroup rw - cgroup2 cgroup rw\n");
-  root.Write("/sys/fs/cgroup23/memory.max", "7\n");
-  root.Write("/sys/fs/cgroup/memory.max", "100000000\n");
-  EXPECT_EQ(root.Limit(), 100000000U);
-}
-
-TEST(CgroupLimitTest, AsDeepAsItGets) {
-  const Root root;
-  std::string path;
-  for (int i = 0; i < 60; ++i) path += "/nested" + std::to_string(i);
-  root.Member("0::" + path + "\n");
-  root.Write(std::string(kV2) + "/nested0/nested1/memory.max", "123456789\n");
-  EXPECT_EQ(root.Limit(), 123456789U);
-}
-
 TEST(CgroupLimitTest, Version1SaysNoneByANumber) {
   const Root root;
   root.Member("5:memory:/docker/0123\n");
   root.Write(std::string(kV1) + "/docker/0123/memory.limit_in_bytes", "9223372036854771712\n");
   root.Write(std::string(kV1) + "/memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(root.Limit(), 0U);
-}
-
-TEST(CgroupLimitTest, Version1AmongOthersInOneHierarchy) {
-  const Root root;
-  root.Member("3:hugetlb,memory,pids:/a\n");
-  root.Write(std::string(kV1) + "/a/memory.limit_in_bytes", "5000000\n");
-  EXPECT_EQ(root.Limit(), 5000000U);
 }
 
 // Both versions at a time: then version 2 has no memory controller, or version 1 has none.
@@ -200,18 +142,6 @@ TEST(CgroupLimitTest, WhatIsNoNumberIsNone) {
     root.Write(std::string(kV2) + "/memory.max", text);
     EXPECT_EQ(root.Limit(), 0U) << text;
   }
-}
-
-TEST(CgroupLimitTest, WhatIsNoMembershipIsPassedBy) {
-  const Root root;
-  root.Member(
-      "\n"
-      "nonsense\n"
-      "0:\n"
-      "1:memory\n"
-      "0::/a:b\n");
-  root.Write(std::string(kV2) + "/a:b/memory.max", "7000000\n");
-  EXPECT_EQ(root.Limit(), 7000000U);
 }
 
 TEST(LimitBytesTest, IsNoMoreThanTheMachineHas) {

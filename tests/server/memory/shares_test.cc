@@ -63,29 +63,6 @@ TEST(SharesTest, OfEachContainer) {
   }
 }
 
-TEST(SharesTest, WithoutFlagsTheLimitIsKept) {
-  for (uint64_t limit = 128 * kMiB; limit <= 64 * kGiB; limit += limit / 16 + 12'345) {
-    for (const uint64_t cpus : {1, 2, 4, 16, 32}) {
-      const Shares shares = Divide(limit, Default(limit, cpus));
-      ASSERT_LE(shares.most(), limit) << cpus;
-      // No memory is left unused, either.
-      ASSERT_GE(shares.most() + 16, limit) << cpus;
-    }
-  }
-}
-
-// Even without any memory: the smallest container serves one small request at a time.
-TEST(SharesTest, ThereIsALeast) {
-  for (const uint64_t limit : {uint64_t{0}, uint64_t{1}, 16 * kMiB, 32 * kMiB}) {
-    const Shares shares = Divide(limit, Default(limit, 64));
-    EXPECT_EQ(shares.requests, 4 * kMiB);
-    EXPECT_EQ(shares.receiving, 4 * kMiB);
-    EXPECT_EQ(shares.max_message, 4 * kMiB / 8 * 7);
-    EXPECT_EQ(shares.window, 64 * kKiB);
-    EXPECT_TRUE(shares.limited_by_receiving);
-  }
-}
-
 TEST(SharesTest, ABudgetForRequestsIsOneForReceivingToo) {
   Wanted wanted = Default(4 * kGiB, 2);
   wanted.requests = 100 * kMiB;
@@ -110,46 +87,6 @@ TEST(SharesTest, ABudgetForRequestsIsOneForReceivingToo) {
   EXPECT_EQ(over.requests, 2 * kGiB);
   EXPECT_GT(over.most(), kGiB);
   EXPECT_EQ(over.max_message, 64 * kMiB);
-}
-
-TEST(SharesTest, ABudgetForReceivingIsTaken) {
-  Wanted wanted = Default(kGiB, 2);
-  wanted.receiving = 16 * kMiB;
-  Shares shares = Divide(kGiB, wanted);
-  EXPECT_EQ(shares.receiving, 16 * kMiB);
-  EXPECT_EQ(shares.requests, Divide(kGiB, Default(kGiB, 2)).requests);
-  EXPECT_EQ(shares.max_message, 14 * kMiB);
-  EXPECT_TRUE(shares.limited_by_receiving);
-  EXPECT_EQ(shares.window, 64 * kKiB);
-
-  wanted.requests = 32 * kMiB;
-  shares = Divide(kGiB, wanted);
-  EXPECT_EQ(shares.requests, 32 * kMiB);
-  EXPECT_EQ(shares.receiving, 16 * kMiB);
-}
-
-TEST(SharesTest, SharedMemoryTakesAQuarterForHoles) {
-  Wanted wanted = Default(kGiB, 2);
-  const Shares without = Divide(kGiB, wanted);
-  EXPECT_EQ(without.region_holes, 0);
-  wanted.shared_memory = true;
-  const Shares with = Divide(kGiB, wanted);
-  EXPECT_EQ(with.region_holes, (kGiB - with.idle) / 4);
-  EXPECT_LT(with.requests, without.requests);
-  EXPECT_LE(with.most(), kGiB);
-}
-
-// The windows of 4096 streams are a part of the memory for receiving.
-TEST(SharesTest, WindowsGrowWithTheMemoryToReceiveIn) {
-  Wanted wanted = Default(kGiB, 2);
-  for (const auto& [receiving, window] :
-       {std::pair(256 * kMiB, 64 * kKiB), std::pair(256 * kMiB + 1, 128 * kKiB),
-        std::pair(512 * kMiB, 128 * kKiB), std::pair(512 * kMiB + 1, 256 * kKiB),
-        std::pair(4 * kGiB, 256 * kKiB), std::pair(4 * kGiB + 1, kMiB + 64 * kKiB),
-        std::pair(64 * kGiB, kMiB + 64 * kKiB)}) {
-    wanted.receiving = receiving;
-    EXPECT_EQ(Divide(kGiB, wanted).window, window) << receiving;
-  }
 }
 
 TEST(SharesTest, WhateverIsWantedItHangsTogether) {

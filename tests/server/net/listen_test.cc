@@ -177,22 +177,6 @@ TEST(ListenTcp, WithoutIpv6AnyMeansIpv4AndSaysSo) {
   EXPECT_EQ(one.status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(ListenTcp, OneFamilyMeansThatOne) {
-  if (!HasIpv6()) GTEST_SKIP() << "no IPv6 here";
-  const absl::StatusOr<Listening> listening = Listen("[::1]:0", "--listen");
-  ASSERT_TRUE(listening.ok()) << listening.status();
-  EXPECT_EQ(listening->address.rfind("[::1]:", 0), 0U);
-  EXPECT_TRUE(ConnectsTcp(AF_INET6, PortOf(listening->address)));
-  EXPECT_FALSE(ConnectsTcp(AF_INET, PortOf(listening->address)));
-}
-
-TEST(ListenTcp, AllAddressesOfANameHaveOnePort) {
-  const absl::StatusOr<Listening> listening = Listen("localhost:0", "--listen");
-  ASSERT_TRUE(listening.ok()) << listening.status();
-  EXPECT_TRUE(ConnectsTcp(AF_INET, PortOf(listening->address)) ||
-              ConnectsTcp(AF_INET6, PortOf(listening->address)));
-}
-
 TEST(Listen, SaysInOneLineWhatIsWrong) {
   for (const char* address :
        {"", ":", ":1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:-1", "127.0.0.1:65536",
@@ -225,16 +209,6 @@ TEST(ListenUnix, TheFileComesAndGoes) {
     }
     EXPECT_FALSE(Exists(path));
   }
-}
-
-TEST(ListenUnix, PathsOfEveryLength) {
-  const Folder folder;
-  const size_t most = sizeof(sockaddr_un{}.sun_path) - 1;
-  const std::string name(most - folder.path().size() - 1, 'n');
-  EXPECT_TRUE(Listen("unix:" + (folder / name), "--listen").ok());
-  const absl::StatusOr<Listening> longer = Listen("unix:" + (folder / (name + "n")), "--listen");
-  EXPECT_EQ(longer.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_FALSE(Listen("unix:" + std::string(5'000, 'x'), "--listen").ok());
 }
 
 TEST(ListenUnix, TakesTheDeadOnesPlace) {
@@ -281,56 +255,6 @@ TEST(ListenUnix, StealsFromNobody) {
   EXPECT_FALSE(Listen("unix:" + path, "--listen").ok());
   EXPECT_TRUE(Exists(path));
   unlink(path.c_str());
-}
-
-// If the server cannot check whether somebody listens, it must not conclude that nobody does.
-TEST(ListenUnix, StealsFromNobodyWhenThereAreNoDescriptors) {
-  const Folder folder;
-  const std::string path = folder / "socket";
-  const int living = BindUnix(path, SOCK_STREAM);
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
-  for (int free = 0; free < 4; ++free) {
-    // All descriptors below the limit are taken, except `free` of them.
-    std::vector<int> taken;
-    rlimit few = before;
-    few.rlim_cur = 100;
-    setrlimit(RLIMIT_NOFILE, &few);
-    for (int fd = 0; (fd = dup(living)) >= 0;) taken.push_back(fd);
-    for (int i = 0; i < free; ++i) {
-      close(taken.back());
-      taken.pop_back();
-    }
-    EXPECT_FALSE(Listen("unix:" + path, "--listen").ok());
-    EXPECT_TRUE(Exists(path)) << free;
-    for (const int fd : taken) close(fd);
-    setrlimit(RLIMIT_NOFILE, &before);
-  }
-  close(living);
-  unlink(path.c_str());
-}
-
-// The file was removed by hand, and another server has its path now.
-TEST(ListenUnix, LeavesAnothersFile) {
-  const Folder folder;
-  const std::string path = folder / "socket";
-  absl::StatusOr<Listening> first = Listen("unix:" + path, "--listen");
-  ASSERT_TRUE(first.ok());
-  unlink(path.c_str());
-  absl::StatusOr<Listening> second = Listen("unix:" + path, "--listen");
-  ASSERT_TRUE(second.ok());
-  first->listeners.clear();
-  EXPECT_TRUE(ConnectsUnix(path));
-}
-
-TEST(ListenUnix, ALockedFolderIsNotWaitedForInEternity) {
-  const Folder folder;
-  const int lock = open(folder.path().c_str(), O_RDONLY | O_DIRECTORY);
-  ASSERT_EQ(flock(lock, LOCK_EX), 0);
-  const absl::StatusOr<Listening> listening = Listen("unix:" + (folder / "socket"), "--listen");
-  EXPECT_EQ(listening.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(listening.status().message()), HasSubstr("locked"));
-  close(lock);
 }
 
 TEST(ListenUnix, OfManyAtATimeOneWins) {

@@ -95,25 +95,6 @@ TEST(Probe, FindsNobodyAndDoesNotWaitForLong) {
   EXPECT_EQ(Probe(silent.address(), "", milliseconds(100)), Found::kNobody);
 }
 
-TEST(Probe, KnowsWhoTakesNoMore) {
-  const Listening full = Listen("127.0.0.1:0", "--listen").value();
-  const int listening = full.listeners[0].fd();
-  for (const bool abrupt : {false, true}) {
-    Found found = Found::kUnknown;
-    std::thread asks([&] { found = Probe(full.address, "", milliseconds(20'000)); });
-    int fd = -1;
-    while ((fd = accept(listening, nullptr, nullptr)) < 0) {
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-    // Closing with unread bytes, or with this option, resets the connection.
-    const linger none = {1, 0};
-    if (abrupt) setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-    close(fd);
-    asks.join();
-    EXPECT_EQ(found, Found::kFull) << abrupt;
-  }
-}
-
 TEST(Probe, BlamesNobodyForItsOwnLackOfDescriptors) {
   const Speaker speaker("127.0.0.1:0", kSettings);
   rlimit before{};

@@ -46,24 +46,6 @@ QuantizeEmbeddingsParameters Embeddings(DataType x, DataType y) {
   return request;
 }
 
-// Reading x is not all of the work: every vector and every range take some time.
-TEST(CostKindTest, EmbeddingsThatAreNotMostlyX) {
-  QuantizeEmbeddingsParameters request = Embeddings(DataType::kFloat16, DataType::kUint8);
-  const uint64_t bytes = 2 * kElements;
-  request.recipe = EmbeddingRecipe::kRanges;
-  EXPECT_EQ(Kind(request).bytes, bytes);
-  request.x.shape = {kElements, 1};
-  EXPECT_EQ(Kind(request).bytes, 64 * kElements);
-  request.recipe = EmbeddingRecipe::kDirection;
-  EXPECT_EQ(Kind(request).bytes, 512 * kElements);
-  request.x.shape = {kElements / 1024, 1024};
-  EXPECT_EQ(Kind(request).bytes, bytes);
-  request.recipe = EmbeddingRecipe::kRanges;
-  request.x = MakeView(DataType::kFloat, {0, kElements});
-  request.ranges = MakeView(DataType::kFloat, {2, kElements});
-  EXPECT_EQ(Kind(request).bytes, 8 * kElements);
-}
-
 CostKind Plain() { return Kind(Quantize(DataType::kFloat, DataType::kUint8)); }
 
 TEST(CostKindTest, EveryKindHasANumberOfItsOwn) {
@@ -106,85 +88,6 @@ TEST(CostKindTest, EveryKindHasANumberOfItsOwn) {
   }
   EXPECT_EQ(kinds.size(), count);
   EXPECT_EQ(count, kDataTypes.size() * kDataTypes.size() * 2 * 2 * 7);
-}
-
-TEST(CostKindTest, LengthsOfEmbeddingsAndBitsAreKinds) {
-  const auto kind = [](EmbeddingRecipe recipe, bool normalize, DataType y) {
-    QuantizeEmbeddingsParameters request = Embeddings(DataType::kFloat, y);
-    request.recipe = recipe;
-    request.normalize = normalize;
-    return Kind(request).index;
-  };
-  const size_t plain = kind(EmbeddingRecipe::kUnit, false, DataType::kInt8);
-  const size_t lengths = kind(EmbeddingRecipe::kUnit, true, DataType::kInt8);
-  EXPECT_NE(plain, lengths);
-  EXPECT_EQ(kind(EmbeddingRecipe::kRanges, false, DataType::kInt8), plain);
-  EXPECT_EQ(kind(EmbeddingRecipe::kDirection, false, DataType::kInt8), lengths);
-  EXPECT_EQ(kind(EmbeddingRecipe::kDirection, true, DataType::kInt8), lengths);
-  const size_t bits = kind(EmbeddingRecipe::kBits, false, DataType::kInt8);
-  EXPECT_EQ(kind(EmbeddingRecipe::kBits, false, DataType::kUint8), bits);
-  for (const DataType y : {DataType::kUnspecified, DataType::kInt8, DataType::kUint8}) {
-    EXPECT_NE(kind(EmbeddingRecipe::kUnit, false, y), bits);
-  }
-}
-
-// A property that does not change the speed makes no separate kind, or nothing would be learned.
-TEST(CostKindTest, TheSizeIsNoKind) {
-  QuantizeParameters small = Quantize(DataType::kFloat, DataType::kUint8);
-  small.x = MakeView(DataType::kFloat, {100, 100});
-  EXPECT_EQ(Kind(small).index, Plain().index);
-  EXPECT_EQ(Kind(small).bytes, 40'000U);
-}
-
-TEST(CostKindTest, TheZeroPointSaysTheType) {
-  QuantizeParameters request = Quantize(DataType::kFloat, DataType::kUnspecified);
-  request.zero_point = MakeView(DataType::kInt8, {});
-  EXPECT_EQ(Kind(request).index, Kind(Quantize(DataType::kFloat, DataType::kInt8)).index);
-}
-
-TEST(CostKindTest, ManyScalesAreMoreThanOneFor64Elements) {
-  const size_t plain = Plain().index;
-  QuantizeParameters request = Quantize(DataType::kFloat, DataType::kUint8);
-  request.scale = MakeView(DataType::kFloat, {kElements / 64});
-  EXPECT_EQ(Kind(request).index, plain);
-  request.scale = MakeView(DataType::kFloat, {kElements / 63});
-  EXPECT_NE(Kind(request).index, plain);
-
-  const size_t dynamic = Kind(DynamicQuantize(DataType::kFloat, DataType::kInt8)).index;
-  DynamicQuantizeParameters blocked = DynamicQuantize(DataType::kFloat, DataType::kInt8);
-  // Elements of a block in the last dimension are neighbours; 0 and -1 mean the whole dimension.
-  for (const int64_t block : {-1, 0, 1, 63, 64, 65}) {
-    blocked.granularity = {.block_size = block};
-    const bool many = block == 1 || block == 63;
-    EXPECT_EQ(Kind(blocked).index == dynamic, !many) << block;
-    blocked.granularity = {.block_shape = {64, block}};
-    EXPECT_EQ(Kind(blocked).index == dynamic, !many) << block;
-    blocked.granularity = {.block_shape = {block, 64}};
-    EXPECT_EQ(Kind(blocked).index, dynamic) << block;
-  }
-}
-
-// For a Dequantize, x counts as FLOAT.
-TEST(CostKindTest, ManyScalesOfADequantizeAreCountedAgainstWhatItWrites) {
-  for (const DataType type : {DataType::kUint8, DataType::kInt2, DataType::kInt16}) {
-    DequantizeParameters request = Dequantize(type, DataType::kFloat);
-    const size_t plain = Kind(request).index;
-    request.scale = MakeView(DataType::kFloat, {kElements / 64});
-    EXPECT_EQ(Kind(request).index, plain);
-    request.scale = MakeView(DataType::kFloat, {kElements / 64 + 1});
-    EXPECT_NE(Kind(request).index, plain);
-  }
-}
-
-// They are packed into bytes before. Otherwise, what is learned of them would apply to requests
-// whose response has values, which take forty times as long.
-TEST(CostKindTest, ValuesOnTheirWayInAreNoKind) {
-  wire::Request request;
-  request.parameters = Quantize(DataType::kFloat, DataType::kUint8);
-  request.packed.emplace_back(4);
-  EXPECT_EQ(KindOf(request).index, Plain().index);
-  EXPECT_NE(KindOf(request).index,
-            Kind(Quantize(DataType::kFloat, DataType::kUint8), wire::Encoding::kValues).index);
 }
 
 TEST(CostKindTest, BytesAreThoseThatAreReadAndWritten) {

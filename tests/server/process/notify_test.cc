@@ -170,37 +170,5 @@ TEST_F(NotifyTest, AFileThatIsNoSocketIsAnError) {
   EXPECT_FALSE(Notifier::FromEnvironment()->Alive().ok());
 }
 
-TEST_F(NotifyTest, AProcessWithoutDescriptorsIsAlive) {
-  const std::string name = folder_ + "/socket";
-  const Manager manager(name);
-  Environment(name.c_str(), nullptr, nullptr);
-  absl::StatusOr<Notifier> notifier = Notifier::FromEnvironment();
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none{0, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  const absl::Status alive = notifier->Alive();
-  const absl::Status refused = Notifier::FromEnvironment().status();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_TRUE(alive.ok()) << alive;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("NOTIFY_SOCKET"));
-  EXPECT_EQ(manager.Hear(), "WATCHDOG=1\n");
-}
-
-TEST_F(NotifyTest, MovedAndDestroyedItClosesItsSocketOnce) {
-  Environment("/a", nullptr, nullptr);
-  const int before = dup(0);
-  close(before);
-  {
-    absl::StatusOr<Notifier> one = Notifier::FromEnvironment();
-    Notifier other = *std::move(one);
-    Notifier third;
-    third = std::move(other);
-  }
-  const int after = dup(0);
-  close(after);
-  EXPECT_EQ(after, before);
-}
-
 }  // namespace
 }  // namespace quantd::process

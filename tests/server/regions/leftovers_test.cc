@@ -75,13 +75,5 @@ TEST(LeftoversTest, AClientThatIsKilled) {
   EXPECT_FALSE(folder.Has("quantd-2-child"));
 }
 
-TEST(LeftoversTest, Thousands) {
-  const Folder folder;
-  for (int i = 0; i < 3000; ++i) folder.Make(absl::StrCat("quantd-", i), 1);
-  Wait();
-  EXPECT_EQ(RemoveLeftovers(folder.descriptor(), kAge), 3000);
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-}
-
 }  // namespace
 }  // namespace quantd::regions

@@ -17,7 +17,6 @@ using absl::StatusCode;
 using testing::HasSubstr;
 
 constexpr uint64_t kPage = 4096;
-const auto never = [] { return false; };
 
 size_t OpenDescriptors() {
   const std::filesystem::directory_iterator list("/proc/self/fd");
@@ -153,47 +152,6 @@ TEST_F(RegionsTest, HolesCountUntilTheirFileIsGone) {
   EXPECT_EQ(regions_->hole_bytes(), 0);
 }
 
-TEST_F(RegionsTest, HolesOfAFileThatGrows) {
-  Start({.holes = 4 * kPage});
-  const int file = folder_.Create("a", 0);
-  for (int pages = 1; pages <= 4; ++pages) {
-    EXPECT_EQ(ftruncate(file, pages * kPage), 0);
-    const absl::StatusOr<SharedSpan> place = Find("a", 0, pages * kPage, Access::kWrite);
-    ASSERT_TRUE(place.ok()) << place.status();
-    place->bytes()[(pages - 1) * kPage] = 1;
-    EXPECT_EQ(regions_->hole_bytes() % kPage, 0);
-  }
-  regions_->Sweep();
-  EXPECT_EQ(regions_->hole_bytes(), 4 * kPage);
-  EXPECT_EQ(ftruncate(file, 5 * kPage), 0);
-  ExpectError(Find("a", 0, 1), StatusCode::kFailedPrecondition, "posix_fallocate");
-  // A file that is truncated has given its pages back.
-  EXPECT_EQ(ftruncate(file, 0), 0);
-  EXPECT_EQ(ftruncate(file, 2 * kPage), 0);
-  EXPECT_TRUE(Find("a", 0, 1).ok());
-  regions_->Sweep();
-  EXPECT_EQ(regions_->hole_bytes(), 2 * kPage);
-  close(file);
-}
-
-TEST_F(RegionsTest, HolesTakeHalfOfTheMappingsAtMost) {
-  Start({.mappings = 4, .holes = 100 * kPage, .idle = {}});
-  for (const char* name : {"a", "b", "c"}) {
-    const int file = folder_.Create(name, 0);
-    EXPECT_EQ(ftruncate(file, kPage), 0);
-    close(file);
-  }
-  EXPECT_TRUE(Find("a", 0, 1).ok());
-  EXPECT_TRUE(Find("b", 0, 1).ok());
-  ExpectError(Find("c", 0, 1), StatusCode::kFailedPrecondition,
-              "has holes, as 2 other regions have; the limit is 2");
-  for (int i = 0; i < 8; ++i) {
-    folder_.Make(std::to_string(i), kPage);
-    EXPECT_TRUE(Find(std::to_string(i), 0, 1).ok()) << i;
-  }
-  EXPECT_TRUE(Find("a", 0, 1).ok());
-}
-
 TEST_F(RegionsTest, FilesThatMayOnlyBeRead) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everything";
   close(folder_.Create("a", 10, 'x', 0400));
@@ -278,21 +236,6 @@ TEST_F(RegionsTest, WhatIsIdleIsUnmapped) {
   }
 }
 
-TEST_F(RegionsTest, WhatIsRemovedIsUnmappedByTheNextSweep) {
-  folder_.Make("a", 10);
-  folder_.Make("b", 10);
-  std::optional<SharedSpan> place = *Find("a", 0, 10);
-  EXPECT_TRUE(Find("b", 0, 10).ok());
-  std::filesystem::remove(folder_ / "a");
-  std::filesystem::remove(folder_ / "b");
-  regions_->Sweep();
-  EXPECT_EQ(regions_->mappings(), 1);
-  place.reset();
-  regions_->Sweep();
-  EXPECT_EQ(regions_->mappings(), 0);
-  EXPECT_EQ(regions_->mapped_bytes(), 0);
-}
-
 TEST_F(RegionsTest, ThousandsOfFiles) {
   Start({.mappings = 100});
   const size_t descriptors = OpenDescriptors();
@@ -323,21 +266,6 @@ TEST_F(RegionsTest, MoreThanCanBe) {
   b.reset();
   EXPECT_TRUE(Find("whole", 0, 1).ok());
   EXPECT_EQ(regions_->mapped_bytes(), 3 * kPage);
-}
-
-TEST_F(RegionsTest, PreparingChangesNothing) {
-  const int file = folder_.Create("a", 3 << 20, 'x');
-  const absl::StatusOr<SharedSpan> place = Find("a", 5, (3 << 20) - 5, Access::kWrite);
-  place->Prepare(place->bytes().size(), never);
-  place->Prepare(place->bytes().size(), never);
-  EXPECT_EQ(std::count(place->bytes().begin(), place->bytes().end(), 'x'), (3 << 20) - 5);
-  close(file);
-  const int gone = folder_.Create("gone", 3 << 20, 'x');
-  const absl::StatusOr<SharedSpan> lost = Find("gone", 0, 3 << 20, Access::kWrite);
-  EXPECT_EQ(ftruncate(gone, 1 << 20), 0);
-  lost->Prepare(lost->bytes().size(), never);
-  EXPECT_FALSE(lost->damaged());
-  close(gone);
 }
 
 TEST_F(RegionsTest, DirectoriesThatAreNone) {

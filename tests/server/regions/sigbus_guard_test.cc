@@ -76,22 +76,6 @@ TEST_F(SigbusGuardTest, AWriteIsCaughtToo) {
   close(file);
 }
 
-TEST_F(SigbusGuardTest, ASlotThatIsTakenAgainIsUndamaged) {
-  const int file = folder_.Create("a", kPage);
-  for (int i = 0; i < 3 * static_cast<int>(kMaxGuarded); ++i) {
-    EXPECT_EQ(ftruncate(file, kPage), 0);
-    const Mapped mapped(file, kPage);
-    const int slot = ProtectFromSigbus(mapped.data(), kPage);
-    ASSERT_GE(slot, 0);
-    EXPECT_FALSE(IsDamaged(slot));
-    EXPECT_EQ(ftruncate(file, 0), 0);
-    *mapped.at(0) = 1;
-    EXPECT_TRUE(IsDamaged(slot));
-    Unguard(slot);
-  }
-  close(file);
-}
-
 TEST_F(SigbusGuardTest, AllSlotsTaken) {
   std::vector<int> slots;
   const int file = folder_.Create("a", kPage);
@@ -125,38 +109,6 @@ TEST_F(SigbusGuardTest, OnEveryThreadAtOnce) {
     EXPECT_TRUE(IsDamaged(slot));
     Unguard(slot);
   }
-  close(file);
-}
-
-// Others take and free slots while one faults: a half-written range must not be used.
-TEST_F(SigbusGuardTest, WhileOthersComeAndGo) {
-  std::atomic<bool> over{false};
-  std::vector<std::thread> others;
-  for (int i = 0; i < 2; ++i) {
-    others.emplace_back([&, i] {
-      const int file = folder_.Create(absl::StrCat("other", i), 16 * kPage, 'o');
-      while (!over) {
-        const Mapped mapped(file, 16 * kPage);
-        const int slot = ProtectFromSigbus(mapped.data(), 16 * kPage);
-        for (size_t page = 0; page < 16; ++page) EXPECT_EQ(*mapped.at(page * kPage), 'o');
-        EXPECT_FALSE(IsDamaged(slot));
-        Unguard(slot);
-      }
-      close(file);
-    });
-  }
-  const int file = folder_.Create("a", 16 * kPage);
-  for (int round = 0; round < 2000; ++round) {
-    EXPECT_EQ(ftruncate(file, 16 * kPage), 0);
-    const Mapped mapped(file, 16 * kPage);
-    const int slot = ProtectFromSigbus(mapped.data(), 16 * kPage);
-    EXPECT_EQ(ftruncate(file, 0), 0);
-    *mapped.at(round % 16 * kPage) = 1;
-    EXPECT_TRUE(IsDamaged(slot));
-    Unguard(slot);
-  }
-  over = true;
-  for (std::thread& other : others) other.join();
   close(file);
 }
 

@@ -127,29 +127,6 @@ TEST(SplitRequestTest, EveryTensorHasAPlaceForItsBytes) {
   for (const MethodInfo& info : kMethods) ExpectNamedTensors(DescriptorOf(info.method));
 }
 
-uint64_t RawBytes(const Split& split, Method method) {
-  uint64_t bytes = 0;
-  for (const BytesView view : split.of(method)) bytes += view.size();
-  return bytes;
-}
-
-TEST(SplitRequestTest, LeavesTheBytesOfTensorsOut) {
-  const std::string text = TwoTensors().SerializeAsString();
-  const Split split = SplitRequest(Method::kQuantize, View(text));
-  v1::QuantizeRequest skeleton = TwoTensors();
-  skeleton.mutable_x()->set_raw_data("");
-  skeleton.mutable_scale()->set_raw_data("");
-  EXPECT_EQ(split.skeleton, skeleton.SerializeAsString());
-  const RawData& raw = split.of(Method::kQuantize);
-  EXPECT_EQ(raw[0].data(), View(text).data() + text.find("xxxx"));
-  EXPECT_EQ(raw[0].size(), 5000u);
-  EXPECT_EQ(ToString(raw[1]), "scal");
-  EXPECT_TRUE(raw[2].empty() && raw[3].empty());
-  EXPECT_EQ(RawBytes(split, Method::kQuantize), 5004u);
-  EXPECT_EQ(RawBytes(split, Method::kDequantize), 0u);
-  EXPECT_EQ(RestOf(Method::kQuantize, View(text)).bytes, text.size() - 5004);
-}
-
 // Fields that a later version of the contract may add, however large.
 TEST(SplitRequestTest, LeavesUnknownFieldsOut) {
   std::string tensor = MakeTensor(v1::DATA_TYPE_UINT8, {1}, "x").SerializeAsString();
@@ -174,21 +151,6 @@ TEST(SplitRequestTest, LooksIntoItsOwnTensorsOnly) {
     AppendBytesField(number, "\x0a\x05\x08", text);  // cut off, if parsed as a message
     EXPECT_EQ(SplitRequest(method, View(text)).ok, !is_tensor) << Name(method) << ", " << number;
   }
-}
-
-TEST(SplitItemTest, KeepsTheTensorsOfOperationsApart) {
-  v1::DequantizeRequest other;
-  *other.mutable_x() = MakeTensor(v1::DATA_TYPE_UINT8, {3}, "abc");
-  *other.mutable_tensor_scale() = MakeTensor(v1::DATA_TYPE_FLOAT, {}, "tens");
-  const std::string text =
-      MakeItem(1, Method::kQuantize, TwoTensors().SerializeAsString()).SerializeAsString() +
-      MakeItem(2, Method::kDequantize, other.SerializeAsString()).SerializeAsString();
-  const Split split = SplitRequest(Method::kStream, View(text));
-  EXPECT_EQ(RawBytes(split, Method::kQuantize), 5004u);
-  EXPECT_EQ(ToString(split.of(Method::kDequantize)[0]), "abc");
-  EXPECT_EQ(ToString(split.of(Method::kDequantize)[3]), "tens");
-  EXPECT_EQ(RawBytes(split, Method::kDynamicQuantize), 0u);
-  EXPECT_EQ(RestOf(Method::kStream, View(text)).bytes, text.size() - 5004 - 7);
 }
 
 // All bytes beyond the fields that are looked at count.
@@ -240,19 +202,6 @@ TEST(SplitDepthTest, GroupsAndMessagesShareTheDepth) {
       EXPECT_EQ(SplitRequest(Method::kQuantize, View(groups)).ok, depth <= 100) << depth;
     }
   }
-}
-
-// If a tensor comes in pieces, the last raw_data counts, even if it is empty.
-TEST(SplitRequestTest, TheLastBytesCount) {
-  v1::QuantizeRequest more;
-  more.mutable_x()->set_raw_data("later");
-  const std::string first = TwoTensors().SerializeAsString();
-  const std::string text = first + more.SerializeAsString();
-  EXPECT_EQ(ToString(SplitRequest(Method::kQuantize, View(text)).raw[0][0]), "later");
-  EXPECT_EQ(RestOf(Method::kQuantize, View(text)).bytes, text.size() - 5004 - 5);
-  more.mutable_x()->set_raw_data("");
-  const std::string last = text + more.SerializeAsString();
-  EXPECT_EQ(ToString(SplitRequest(Method::kQuantize, View(last)).raw[0][0]), "");
 }
 
 }  // namespace

@@ -13,15 +13,6 @@
 namespace quantd::wire {
 namespace {
 
-TEST(WriterTest, VarintsTakeWhatProtobufSays) {
-  for (int bit = 0; bit < 64; ++bit) {
-    for (const int64_t step : {-1, 0, 1}) {
-      const uint64_t value = (uint64_t{1} << bit) + static_cast<uint64_t>(step);
-      EXPECT_EQ(VarintSize(value), google::protobuf::io::CodedOutputStream::VarintSize64(value));
-    }
-  }
-}
-
 TEST(WriterTest, FieldsAreWhatProtobufWrites) {
   Random random(TestSeed(20261123));
   for (int i = 0; i < 20'000; ++i) {
