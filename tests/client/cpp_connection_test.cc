@@ -78,6 +78,29 @@ TEST_F(ConnectionTest, ABusyServerIsAskedAgainWhenItSaysWhen) {
   }
 }
 
+TEST_F(ConnectionTest, AServerThatComesBackCostsNoCall) {
+  const std::string address = Serve();
+  ClientOptions options;
+  options.timeout = absl::Seconds(30);
+  Client client(address, options);
+  for (const auto call : {CallOf, AsyncCallOf}) {
+    EXPECT_EQ(call(client), absl::OkStatus());
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+    std::thread later([&] {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      grpc::ServerBuilder builder;
+      builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+      builder.RegisterService(service_.get());
+      server_ = builder.BuildAndStart();
+    });
+    const absl::Time begin = absl::Now();
+    EXPECT_EQ(call(client), absl::OkStatus());
+    EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+    later.join();
+  }
+}
+
 TEST_F(ConnectionTest, RetriesEnd) {
   const std::string address = Serve();
   ClientOptions once, brief;

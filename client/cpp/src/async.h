@@ -77,7 +77,7 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
 
   void Attempt() {
     context_.emplace();
-    connection_.Prepare(*context_, attempts_.deadline);
+    connection_.Prepare(*context_, attempts_);
     cancellation_->Add(&*context_);
     response_.Clear();
     StartRpc(connection_.stub_for(attempts_), &*context_, &request_, &response_,
@@ -90,7 +90,7 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
              });
   }
 
-  void Answered(const absl::Status& status) {
+  void Answered(absl::Status status) {
     if (status.ok()) return Finish(ResultOf(owned_.View(), std::move(response_)));
     // It may be a small request for a server with an even lower limit. That is checked on a thread,
     // which can wait.

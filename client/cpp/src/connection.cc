@@ -83,8 +83,9 @@ Connection::~Connection() {
   idle_.wait(lock, [this] { return jobs_ == 0; });
 }
 
-void Connection::Prepare(grpc::ClientContext& context, absl::Time deadline) const {
-  context.set_deadline(absl::ToChronoTime(deadline));
+void Connection::Prepare(grpc::ClientContext& context, const Attempts& attempts) const {
+  context.set_deadline(absl::ToChronoTime(attempts.deadline));
+  context.set_wait_for_ready(!attempts.nobody.ok());
   if (token_ != nullptr) context.AddMetadata("authorization", token_->Authorization());
 }
 
@@ -107,13 +108,15 @@ absl::Status Connection::Explain(const grpc::Status& status) const {
           "QUANTD_TLS_KEY say: the server must use it, too, with a certificate for this address)"));
 }
 
-std::optional<absl::Duration> Connection::WaitAfter(const absl::Status& status,
+std::optional<absl::Duration> Connection::WaitAfter(absl::Status& status,
                                                     Attempts& attempts) const {
+  if (absl::IsDeadlineExceeded(status) && !attempts.nobody.ok()) status = attempts.nobody;
   if (!absl::IsUnavailable(status) || options_.max_attempts <= 1) return std::nullopt;
   const std::optional<absl::Duration> delay = RetryDelay(status);
   const bool unhealthy = absl::StrContains(status.message(), kUnhealthy);
-  const bool untouched =
-      delay.has_value() || unhealthy || absl::StrContains(status.message(), kNoConnection);
+  const bool nobody = absl::StrContains(status.message(), kNoConnection);
+  if (nobody) attempts.nobody = status;
+  const bool untouched = delay.has_value() || unhealthy || nobody;
   if (!untouched && ++attempts.lost >= options_.max_attempts) return std::nullopt;
   if (unhealthy && !std::exchange(attempts.any, true)) return absl::ZeroDuration();
   ++attempts.failed;

@@ -38,6 +38,9 @@ struct Attempts {
   int failed = 0;    // all of them, for the waits
   int lost = 0;      // those whose connection was lost on the way
   bool any = false;  // health has refused every server: it chooses among servers and vetoes none
+  // Set when nobody listened. The next attempt then waits for a connection, and does not sleep: only
+  // a waiting call lets gRPC see that there is one; without it gRPC looks every 5 s.
+  absl::Status nobody;
 };
 
 // Thread-safe.
@@ -68,7 +71,7 @@ class Connection {
     for (;;) {
       Stub& stub = stub_for(attempts);
       grpc::ClientContext context;
-      Prepare(context, attempts.deadline);
+      Prepare(context, attempts);
       if (options_.on_timing) context.AddMetadata("quantd-timing", "1");
       if (cancellation != nullptr) cancellation->Add(&context);
       Response response;
@@ -86,15 +89,16 @@ class Connection {
     }
   }
 
-  // Sets the deadline, and the token.
-  void Prepare(grpc::ClientContext& context, absl::Time deadline) const;
+  // Sets the deadline, the token, and whether the call waits for a connection.
+  void Prepare(grpc::ClientContext& context, const Attempts& attempts) const;
   // Converts gRPC's status to ours, and adds other possible causes.
   absl::Status Explain(const grpc::Status& status) const;
   // How long to wait before the next attempt; nullopt if there must be none: the status is not
   // UNAVAILABLE, or the server wants more time than is left. A call of which the server has surely
   // processed nothing (nobody listens, or the server refused it) is repeated until its deadline;
   // one whose connection was lost on the way max_attempts times, as it may be what ends the server.
-  std::optional<absl::Duration> WaitAfter(const absl::Status& status, Attempts& attempts) const;
+  // A status that only says how long nobody listened becomes the one that says so.
+  std::optional<absl::Duration> WaitAfter(absl::Status& status, Attempts& attempts) const;
 
   // Calls on_timing, if the call has an answer to it.
   void TellTiming(const grpc::ClientContext& context) const;
