@@ -59,7 +59,7 @@ run() {
   "$@" | sed 's/^/    /'
 }
 
-step "quantd quickstart: about $((360 / $(nproc) / 60 + 1)) min from nothing on $(nproc) CPUs, seconds the next time"
+step "quantd quickstart: about $((270 / $(nproc) / 60 + 1)) min from nothing on $(nproc) CPUs, seconds the next time"
 packages_install build
 step "Building release"
 build_tree release quantd quantctl -- -DQUANTD_BUILD_TESTS=OFF

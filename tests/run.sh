@@ -24,8 +24,8 @@ suites_table() {
   cat <<'TABLE'
 arrows       default  -        test                 1    include arrows, coroutine dialect, lines a room
 format       default  -        test                 1    tests/format.sh --check of C++, Java, Python, shell
-unit         default  release  build,test           3    C++ unit tests, every case of gtest a case here
-e2e          default  release  build,test           3    the real binaries: flags, ports, metrics, drain, TLS, bad input, quantctl
+unit         default  release  build,test           2    C++ unit tests, every case of gtest a case here
+e2e          default  release  build,test           2    the real binaries: flags, ports, metrics, drain, TLS, bad input, quantctl
 python       default  release  build,test           1    the Python client against a running server
 conformance  default  release  build,test           1    the oracle, ONNX node tests and ml_dtypes over the wire
 local        default  release  build,test           1    the engine in a Python process: its tests, and the same bits as the server
@@ -118,8 +118,8 @@ for suite in "${chosen[@]}"; do
   minutes=$((minutes + $(column "$suite" 5)))
   [[ $(column "$suite" 3) == release ]] && release_needed=true
 done
-$release_needed && minutes=$((minutes + 8))
-note "${#chosen[@]} suites: about $((minutes / $(nproc) + 2)) min from nothing on $(nproc) CPUs, less where build/ or ccache holds some of it"
+$release_needed && minutes=$((minutes + 7))
+note "${#chosen[@]} suites: about $((minutes / $(nproc) + 1)) min from nothing on $(nproc) CPUs, less where build/ or ccache holds some of it"
 # left_out: what the run says about the other tiers, at its beginning and end.
 left_out() {
   local tier
