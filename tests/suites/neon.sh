@@ -11,7 +11,7 @@ prepare() {
 
 # What differs between instruction sets: the kernels, what they compute together, and floating point as the compiler translates
 # it. Plans, walks and the pool are integers and pointers, the same everywhere.
-tests=(types rules kernels quotient embed_quotient oracle operations layouts calibrate)
+tests=(types rules kernels quotient embed_quotient operations layouts calibrate)
 
 is_arm64() { [[ $(uname -m) == aarch64 ]]; }
 

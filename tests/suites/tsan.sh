@@ -3,7 +3,7 @@
 # server in which ThreadSanitizer finds a race ends with exit code 66, which fails the test that started it.
 source "$SUITES/e2e.sh"
 
-rooms=(access loop log mailbox memory regions admission trace transport http metrics rpc)
+rooms=(access loop log memory regions admission trace transport http metrics rpc)
 
 tsan_tree() {
   # -Wno-tsan: Abseil's flags use a fence, which ThreadSanitizer does not understand.
