@@ -105,8 +105,8 @@ class Receiving {
     kFirst,     // there is room for its first window
     kReserved,  // there is room for the whole message
   };
-  // Begins a message of `total` bytes, of the call `holder`. REQUIRES: `upload` holds nothing; total
-  // <= largest(); called by the thread that leads `loop`.
+  // Begins a message of `total` bytes, of the call `holder`. REQUIRES: `upload` holds nothing;
+  // total <= largest(); called by the thread that leads `loop`.
   Begun Begin(Upload& upload, uint64_t total, loop::Holder& holder, loop::Loop& loop);
 
   // The result of Extend: how many bytes of the message the peer may send, and whether there is

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -56,8 +57,8 @@ bool AllArrived(int socket) {
 
 class Connections::Connection final : private loop::Watcher, private loop::Timer {
  public:
-  Connection(Connections& all, UniqueFd socket)
-      : all_(all), socket_(std::move(socket)), request_(all.limits_.request_bytes) {}
+  Connection(Connections& all, UniqueFd socket, uint64_t peer)
+      : all_(all), socket_(std::move(socket)), peer_(peer), request_(all.limits_.request_bytes) {}
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -65,6 +66,7 @@ class Connections::Connection final : private loop::Watcher, private loop::Timer
   std::list<Connection>::iterator place;
 
   void Begin();
+  uint64_t peer() const { return peer_; }
   size_t response_bytes() const { return response_.size(); }
   bool writing() const { return state_ == State::kWriting; }
   // Closes the connection; its peer gets nothing more, not even bytes under way. The object is gone
@@ -96,6 +98,7 @@ class Connections::Connection final : private loop::Watcher, private loop::Timer
 
   Connections& all_;
   UniqueFd socket_;
+  const uint64_t peer_;
   std::unique_ptr<access::Session> tls_;
   RequestReader request_;
   State state_ = State::kReading;
@@ -315,8 +318,9 @@ void Connections::Accept() {
   for (int i = 0; i < kAcceptsPerIteration; ++i) {
     UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.is_open()) {
-      if (connections_.size() >= limits_.connections) connections_.front().Reset();
-      connections_.emplace_back(*this, std::move(socket));
+      const uint64_t peer = net::PeerOf(socket.get()).id;
+      if (connections_.size() >= limits_.connections) OldestOfTheLargest(peer).Reset();
+      connections_.emplace_back(*this, std::move(socket), peer);
       connections_.back().place = std::prev(connections_.end());
       connections_.back().Begin();
       continue;
@@ -331,9 +335,21 @@ void Connections::Accept() {
   }
 }
 
+// The oldest connection of the peer that has the most, once `newcomer` has one more. REQUIRES:
+// there is a connection.
+Connections::Connection& Connections::OldestOfTheLargest(uint64_t newcomer) {
+  std::unordered_map<uint64_t, size_t> counts = {{newcomer, 1}};
+  for (const Connection& connection : connections_) ++counts[connection.peer()];
+  Connection* oldest = &connections_.front();
+  for (Connection& connection : connections_) {
+    if (counts[connection.peer()] > counts[oldest->peer()]) oldest = &connection;
+  }
+  return *oldest;
+}
+
 // Frees a descriptor for the next accept.
 bool Connections::MakeRoom() {
-  if (spares_.empty() && !connections_.empty()) connections_.front().Reset();
+  if (spares_.empty() && !connections_.empty()) OldestOfTheLargest(0).Reset();
   if (spares_.empty()) return false;
   spares_.pop_back();
   return true;

@@ -9,7 +9,8 @@
 //            connection, and the response could be lost on its way.
 //
 // Writing and ending take at most response_time. A connection that is late is reset, and so is the
-// oldest when there are too many, so that the kernel keeps nothing for it either.
+// oldest of the peer with the most when there are too many, so that the kernel keeps nothing for it
+// either.
 #ifndef QUANTD_SERVER_HTTP_CONNECTIONS_H_
 #define QUANTD_SERVER_HTTP_CONNECTIONS_H_
 
@@ -61,6 +62,7 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
   // Work that can close other connections is done here, when no event of the iteration is left.
   void AtIterationEnd();
   void Accept();
+  Connection& OldestOfTheLargest(uint64_t newcomer);
   bool MakeRoom();
   void KeepSpares();
   void DropResponses();

@@ -187,3 +187,24 @@ def test_halves_of_uploads_leave_room_for_a_whole_one(start):
     honest.say("halves of uploads")
     assert not [failed for _, _, failed in honest.calls if failed]
     assert max(seconds for _, seconds, _ in honest.calls) < 3 * STALL
+
+
+def test_a_crowd_on_the_http_port_displaces_its_own(start):
+    """The connection that came first, from another address, is answered beside more than there is room for."""
+    host, port = (server := start()).http.rsplit(":", 1)
+
+    def connect(source):
+        peer = stack.enter_context(socket.socket())
+        peer.bind((source, 0))
+        peer.settimeout(5)
+        peer.connect((host, int(port)))
+        return peer
+
+    with contextlib.ExitStack() as stack:
+        probe = connect("127.0.0.3")
+        probe.send(b"GET /livez HT")
+        for _ in range(600):
+            connect("127.0.0.2")
+        probe.send(b"TP/1.1\r\nHost: a\r\n\r\n")
+        assert probe.recv(100).startswith(b"HTTP/1.1 200")
+    assert server.get("/livez")[0] == 200
