@@ -14,7 +14,6 @@
 #include "absl/strings/strip.h"
 #include "checkpoints/errors.h"
 #include "checkpoints/families.h"
-#include "checkpoints/ggml_types.h"
 #include "status_macros.h"
 
 namespace quantd::checkpoints {
@@ -99,9 +98,9 @@ class Encoding {
     if (floats && !entry.is_named_weight && !selection_.all) {
       return Left(tensor, absl::StrCat(entry.reason, reason.empty() ? "; --all includes it" : ""));
     }
-    // transformers, which loads these layouts, joins experts to tensors that it does not quantize.
-    const bool joined =
-        IsOneExperts(tensor.name) && Info(target_.layout).family == LayoutFamily::kBitsAndBytes;
+    // transformers, which loads such folders, joins experts to tensors that it does not quantize.
+    const bool joined = model_.kind == ModelKind::kFolder && IsOneExperts(tensor.name) &&
+                        Info(target_.layout).family == LayoutFamily::kBitsAndBytes;
     if (joined && !selection_.all && !selection_.choice.has_only()) {
       return Left(tensor, "it is an expert's; --all includes it");
     }

@@ -9,7 +9,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
-#include "checkpoints/ggml_types.h"
 #include "files/tensor_file.h"
 #include "quantd/utf8.h"
 #include "status_macros.h"
@@ -26,6 +25,22 @@ constexpr int kMaxArrays = 8;  // nested in one another
 constexpr uint32_t kArray = 9;
 // Bytes of a value by its type; 0 for strings and arrays.
 constexpr std::array<uint64_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
+// GGML's table; missing numbers were withdrawn.
+constexpr std::array<GgmlType, 34> kTypes = {{
+    {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},
+    {3, "Q4_1", 32, 20},      {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},
+    {8, "Q8_0", 32, 34},      {9, "Q8_1", 32, 40},      {10, "Q2_K", 256, 84},
+    {11, "Q3_K", 256, 110},   {12, "Q4_K", 256, 144},   {13, "Q5_K", 256, 176},
+    {14, "Q6_K", 256, 210},   {15, "Q8_K", 256, 292},   {16, "IQ2_XXS", 256, 66},
+    {17, "IQ2_XS", 256, 74},  {18, "IQ3_XXS", 256, 98}, {19, "IQ1_S", 256, 50},
+    {20, "IQ4_NL", 32, 18},   {21, "IQ3_S", 256, 110},  {22, "IQ2_S", 256, 82},
+    {23, "IQ4_XS", 256, 136}, {24, "I8", 1, 1},         {25, "I16", 1, 2},
+    {26, "I32", 1, 4},        {27, "I64", 1, 8},        {28, "F64", 1, 8},
+    {29, "IQ1_M", 256, 56},   {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},
+    {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},    {40, "NVFP4", 64, 36},
+    {41, "Q1_0", 128, 18},
+}};
 
 // Reads the file from the beginning, in parts.
 class Reader {
@@ -260,6 +275,20 @@ void AppendString(absl::string_view text, std::string* to) {
 }
 
 }  // namespace
+
+const GgmlType* FindGgml(int64_t number) {
+  for (const GgmlType& type : kTypes) {
+    if (type.number == number) return &type;
+  }
+  return nullptr;
+}
+
+const GgmlType* FindGgml(absl::string_view dtype) {
+  for (const GgmlType& type : kTypes) {
+    if (IsPlain(type) && type.name == dtype) return &type;
+  }
+  return nullptr;
+}
 
 absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
   Reader reader(file, file_size);

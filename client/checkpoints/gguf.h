@@ -34,6 +34,22 @@ struct GgufHeader {
   std::vector<Tensor> tensors;  // in the file's order; dimensions reversed
 };
 
+struct GgmlType {
+  int number;
+  absl::string_view name;
+  int elements;  // in a block; rows are whole blocks
+  int bytes;     // of a block
+};
+
+// Returns nullptr if there is no such type.
+const GgmlType* FindGgml(int64_t number);
+// The type for a tensor that is stored unchanged, from safetensors' dtype such as "I64"; nullptr
+// for BOOL and others for which GGML has no type.
+const GgmlType* FindGgml(absl::string_view dtype);
+
+// Whether a type contains plain numbers: floats or integers, not blocks of codes.
+inline bool IsPlain(const GgmlType& type) { return type.elements == 1; }
+
 // Reads a header. All claims of the header are checked against the file before memory is allocated
 // for them. INVALID_ARGUMENT: another magic or version; counts, lengths or offsets beyond the end
 // of the file; names that occur twice, are empty or not UTF-8; unknown types; rows that are not

@@ -13,7 +13,6 @@
 #include "checkpoints/choice.h"
 #include "checkpoints/errors.h"
 #include "checkpoints/families.h"
-#include "checkpoints/ggml_types.h"
 #include "status_macros.h"
 
 namespace quantd::checkpoints {
@@ -23,12 +22,13 @@ constexpr uint64_t kMostRead = 1 << 16;
 
 // Names that only quantized models have.
 constexpr char kPartNames[] =
-    R"((weight|proj|qscale)_scales?(_inv|_2)?$|_scale_(inv|2)$|weight_global_scale$|weight_sf)"
+    R"((weight|proj|bias|qscale)_scales?(_inv|_2)?$|_scale_(inv|2)$|weight_global_scale$|weight_sf)"
     R"(|(^|[._])(zero_points?|scale_weight|qscale_weight|qweight|qzeros|scales|g_idx|SCB|SCBt)$)"
     R"(|(^|[._])(absmax|quant_map|bitmask|compressed|row_offsets|pre_quant_scale|weight_shape)$)"
     R"(|weight_format$|quant_state|(^|[._])(packed|blocks)$|weight_(bitmask|compressed|packed))";
 constexpr char kActivationNames[] =
-    R"((^|[._])(input|output|activation|[kvq]|prob|prob_output)_(scale|scale_ub|zero_point|global_scale)$)"
+    R"((^|[._])(input|output|activation|[kvq]|prob|prob_output)_)"
+    R"((scale|scale_ub|zero_point|global_scale)$)"
     R"(|(^|\.)(qscale_act|scale_input|scale_output|scaled_fp8|input_scale_inv)$)";
 // Integers that are no codes, in models that are not quantized.
 constexpr char kIndexNames[] =
@@ -328,9 +328,11 @@ class WeightFinder {
     }
     const bool inverse = scale.name != absl::StrCat(codes.name, "_scale");
     const bool float8 = codes.dtype == "F8_E4M3" || codes.dtype == "F8_E5M2";
-    const bool two_in_byte =
-        !float8 && (scale_type == DataType::kFloat8E8M0 || scale_type == DataType::kFloat8E4M3Fn);
-    if (two_in_byte) return Float4(codes.name, place, scale_place);
+    // Beside a scale for the inverse, I8 means FLOAT4, as in transformers.
+    const bool two_in_byte = scale_type == DataType::kFloat8E8M0 ||
+                             scale_type == DataType::kFloat8E4M3Fn ||
+                             (codes.dtype == "I8" && inverse);
+    if (!float8 && two_in_byte) return Float4(codes.name, place, scale_place);
     if (codes.dtype == "U8") {
       return Bad(absl::StrCat("codes of U8 with the scale ", scale.name, " cannot be decoded"));
     }
@@ -369,9 +371,6 @@ class WeightFinder {
     const int64_t group = nvfp4 ? 16 : 32;
     Shape scales = decoded;
     scales.back() = shape->columns / group;
-    if (ScaleType(scale.dtype) != DataType::kFloat8E8M0 && !nvfp4) {
-      return Bad(absl::StrCat("its scale ", scale.name, " is ", scale.dtype));
-    }
     if (shape->columns % group != 0 || scale.shape != scales) {
       return Bad(absl::StrCat("the shape of its scale ", scale.name, " is ",
                               ShapeString(scale.shape), ", ", ShapeString(decoded),
@@ -398,7 +397,9 @@ class WeightFinder {
       return Bad(absl::StrCat("codes in ", codes.dtype, " cannot be decoded"));
     }
     if (!scale_place.has_value()) return Bad("it has no scale beside it");
-    if (model_.tensor(*scale_place).dtype != "F8_E4M3") return Float4(name, place, *scale_place);
+    const Tensor& scale = model_.tensor(*scale_place);
+    if (ScaleType(scale.dtype) == DataType::kFloat8E8M0) return Float4(name, place, *scale_place);
+    if (scale.dtype != "F8_E4M3") return Bad(absl::StrCat("its scale is ", scale.dtype));
     if (codes.shape.size() != 2 || codes.shape[1] > INT64_MAX / 2) {
       return Bad(absl::StrCat("codes of shape ", ShapeString(codes.shape), " cannot be decoded"));
     }
@@ -597,8 +598,10 @@ class WeightFinder {
       return;
     }
     absl::string_view module = tensor.name;
-    if (quantized && absl::ConsumeSuffix(&module, ".scale")) {
+    if (quantized &&
+        (absl::ConsumeSuffix(&module, ".scale") || absl::ConsumeSuffix(&module, "_scale"))) {
       const Tensor* weight = model_.Find(absl::StrCat(module, ".weight"));
+      if (weight == nullptr) weight = model_.Find(module);
       if (weight != nullptr && weight->shape.size() > 1) {
         entry = {TensorRole::kUnknown, -1, false,
                  absl::StrCat("beside it are no codes, but ", weight->dtype)};

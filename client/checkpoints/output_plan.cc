@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
-#include "checkpoints/ggml_types.h"
 #include "files/tensor_file.h"
 #include "status_macros.h"
 
