@@ -132,9 +132,9 @@ server/trace                320    206
 server/transport           4863   3803
 server/wire                1897   2633
 server                     1150    118
-client/checkpoints         5511      0
+client/checkpoints         5404      0
 client/cli/commands        4255      0
-client/cli/engine          1064      0
+client/cli/engine          1066      0
 client/cli/files           2734      0
 client/cli                  119      0
 client/cpp                 2740      0
@@ -154,7 +154,7 @@ deploy/systemd               48      0
 deploy                     1336      0
 tests/bench                   0   4961
 tests/browser                 0    200
-tests/checkpoints             0    884
+tests/checkpoints             0   1060
 tests/conformance              0   1538
 tests/conformance/quantd_conformance      0   4355
 tests/deploy                  0   1349
