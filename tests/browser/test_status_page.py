@@ -29,7 +29,8 @@ class Load:
             [lambda: server.stub.Quantize(quantize(np.ones(2000)), timeout=20)],
             [lambda: server.stub.DynamicQuantize(big, timeout=20), lambda: time.sleep(0.02)],
             [lambda: server.stub.Quantize.future(wrong, timeout=20).exception(), lambda: server.stub.Dequantize(
-                pb.DequantizeRequest(x=server.stub.Quantize(quantize(np.ones(100)), timeout=20).y, scale=tensor(1.0)), timeout=20), lambda: time.sleep(0.05)],
+                pb.DequantizeRequest(x=server.stub.Quantize(quantize(np.ones(100)), timeout=20).y, scale=tensor(1.0)), timeout=20),
+             lambda: time.sleep(0.05)],
         ]  # fmt: skip
         self.threads = [threading.Thread(target=self.run, args=(of,), daemon=True) for of in calls]
         for thread in self.threads:

@@ -250,7 +250,8 @@ TEST(Safetensors, RefusesInWords) {
               HasSubstr("takes 17 bytes"));
   TensorFile file;
   EXPECT_THAT(ParseSafetensorsText(std::string(7, 'x'), &file).message(), HasSubstr("8 bytes"));
-  EXPECT_THAT(ParseSafetensorsText(std::string(8, '\xff'), &file).message(), HasSubstr("not a .safetensors"));
+  EXPECT_THAT(ParseSafetensorsText(std::string(8, '\xff'), &file).message(),
+              HasSubstr("not a .safetensors"));
 }
 
 // Bytes that belong to two tensors or to none, and duplicate names.

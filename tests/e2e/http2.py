@@ -121,8 +121,8 @@ class Peer:
         return stream
 
     def upload_on(self, stream, data, at_once=False, ends=True):
-        """Sends bytes of messages, as the server's windows allow, and the end of the stream if it `ends`. `at_once`: as far as possible, everything that
-        the windows allow is in the server's socket before the server looks at any of it."""
+        """Sends bytes of messages, as the server's windows allow, and the end of the stream if it `ends`. `at_once`: as far as possible, everything
+        that the windows allow is in the server's socket before the server looks at any of it."""
         sent = 0
         if at_once:
             first = data[: self.initial_window + self.windows.get(stream, 0)]

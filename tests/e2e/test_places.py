@@ -10,7 +10,7 @@ import time
 import grpc
 import pytest
 
-from attack_table import AGAIN, SMALL, first_of, in_frames, request_of, varint
+from attack_table import AGAIN, SMALL, first_of, in_frames, varint
 from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SERVICE, SETTINGS, Peer, frame, message, settings
 from support import pb_grpc, quantize, wait_for
 
@@ -124,7 +124,8 @@ class Honest:
         good = sorted(seconds for _, seconds, failed in self.calls if failed is None)
         failed = [at for at, _, failure in self.calls if failure]
         p99 = 1e3 * good[int(len(good) * 0.99)] if good else float("nan")
-        print(f"{name}: {len(self.calls)} calls, {len(failed)} refused (the last after {max(failed, default=0):.1f} s), p99 {p99:.1f} ms, at most {max(good, default=0):.2f} s")
+        refused = f"{len(failed)} refused (the last after {max(failed, default=0):.1f} s)"
+        print(f"{name}: {len(self.calls)} calls, {refused}, p99 {p99:.1f} ms, at most {max(good, default=0):.2f} s")
 
 
 @pytest.mark.parametrize("source", [2, 1], ids=["others", "own_address"])

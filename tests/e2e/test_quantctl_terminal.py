@@ -146,7 +146,8 @@ def test_help_is_grouped_and_as_wide_as_the_terminal():
     (["calibrate", "--method", "=", "per"], {"percentile"}), (["convert", "--to", "gguf:q8"], {"gguf:q8_0"}), (["embeddings", ""], None),
 ])
 def test_bash_completes(words, wanted):
-    script = f"""source <({BINARY} completion bash); COMP_WORDS=(quantctl "$@"); COMP_CWORD=$#; _quantctl 2>/dev/null; printf '%s\\n' "${{COMPREPLY[@]}}" """
+    complete = """COMP_WORDS=(quantctl "$@"); COMP_CWORD=$#; _quantctl 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}" """
+    script = f"source <({BINARY} completion bash); {complete}"
     done = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, check=True)
     found = set(done.stdout.split())
     assert found >= {"quantize"} if wanted is None else found == wanted, done

@@ -14,7 +14,7 @@ import grpc
 import numpy as np
 
 from quantd import messages
-from quantd.types import DataType, from_message, integer_range, to_message
+from quantd.types import from_message, to_message
 
 sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "conformance"))
 from quantd_conformance import oracle, oracle_embeddings  # noqa: E402

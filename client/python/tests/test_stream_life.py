@@ -2,8 +2,6 @@
 
 import asyncio
 import gc
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -16,7 +14,6 @@ import pytest
 
 import fake_server
 import quantd
-import raw_server
 from raw_server import RawServer
 
 SERVER = "elsewhere"
