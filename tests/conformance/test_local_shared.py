@@ -47,9 +47,9 @@ def test_errors_are_those_of_the_server(local):
 
 
 def test_a_program_changes_one_line():
-    """It has every method of Client with the same arguments, and threads in addition."""
+    """It has every method of Client but stream with the same arguments, and threads in addition."""
     for name, method in inspect.getmembers(quantd.Client, inspect.isfunction):
-        if name.startswith("_"):
+        if name.startswith("_") or name == "stream":
             continue
         theirs = inspect.signature(method).parameters
         ours = dict(inspect.signature(getattr(quantd.Local, name)).parameters)

@@ -115,7 +115,7 @@ def test_not_finite():
 def test_what_is_refused_names_the_field():
     x = floats((3, 4))
     for field, options in (
-        ("method", dict(output_type="float8_e5m2")), ("method", dict(method="entropy", output_type="float4_e2m1fn")),
+        ("method", dict(method="mse", output_type="float8_e5m2")), ("method", dict(method="entropy", output_type="float4_e2m1fn")),
         ("symmetry", dict(method="min_max", output_type="float8_e5m2", symmetry="asymmetric")),
         ("percentile", dict(percentile=99.0)), ("percentile", dict(method="percentile", percentile=50.0)),
         ("percentile", dict(method="percentile", percentile=math.nan)), ("output_type", dict(output_type="float16")),
@@ -137,22 +137,23 @@ def test_states_of_other_calibrations():
     x = floats((4, 6))
     without_bins = engine.calibrate(x, method="min_max", return_state=True).state
     with_bins = engine.calibrate(x, method="mse", return_state=True).state
-    along = engine.calibrate(x, axis=0, return_state=True).state
+    along = engine.calibrate(x, axis=0, method="mse", return_state=True).state
     assert len(without_bins) < 40 < len(with_bins)
     assert engine.calibrate(states=with_bins, method="min_max", return_state=True).state == without_bins
     for states, options in ((without_bins, {}), (along, {}), (with_bins, {"axis": 0}), ([along], {"axis": 0, "xs": x[:3]})):
+        options = {"method": "mse", **options}
         with pytest.raises(quantd.InvalidArgumentError) as caught:
             engine.calibrate(states=states, **options)
         assert caught.value.field in ("state", "x")
     for kind in (bytearray, memoryview):
-        assert engine.calibrate(states=[kind(with_bins)]).elements == 24
+        assert engine.calibrate(states=[kind(with_bins)], method="mse").elements == 24
     of_rows = [engine.calibrate(row, method="percentile", return_state=True).state for row in x[1:]]
-    assert engine.calibrate(x[0], states=of_rows, return_state=True).state == with_bins
+    assert engine.calibrate(x[0], states=of_rows, method="mse", return_state=True).state == with_bins
 
 
 def test_a_state_holds_what_was_seen_and_not_how_much():
     x = heavy(1000)
-    sizes = [len(engine.calibrate((x for _ in range(batches)), return_state=True).state) for batches in (10, 1000)]
+    sizes = [len(engine.calibrate((x for _ in range(batches)), method="mse", return_state=True).state) for batches in (10, 1000)]
     assert sizes[0] < sizes[1] < 2 * sizes[0] < 50_000
 
 
@@ -165,14 +166,14 @@ def test_results_say_what_they_are():
 
 def test_sixteen_threads_at_once():
     inputs = [heavy((50, 100 + i), i) for i in range(16)]
-    wanted = [bytes_of(engine.calibrate(x, return_state=True)) for x in inputs]
+    wanted = [bytes_of(engine.calibrate(x, method="mse", return_state=True)) for x in inputs]
     together = threading.Barrier(16)
 
     def work(i):
         together.wait()
         for turn in range(10):
             j = (i + turn) % 16
-            assert bytes_of(engine.calibrate(iter(inputs[j]), return_state=True)) == wanted[j]
+            assert bytes_of(engine.calibrate(iter(inputs[j]), method="mse", return_state=True)) == wanted[j]
         return True
 
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
