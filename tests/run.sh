@@ -31,7 +31,7 @@ conformance  default  release  build,test           1    the oracle, ONNX node t
 local        default  release  build,test           1    the engine in a Python process: its tests, and the same bits as the server
 asan_wire    default  -        build,test           4    the rooms that read a client's bytes, under ASan and UBSan, with short fuzz runs
 proto        gate     -        build,test,proto     1    buf format and lint, buf breaking against the released contract
-types        gate     release  build,test,proto     1    the Python client's types under pyright and mypy, its documentation, pyarrow, ONNX Runtime
+types        gate     release  build,test,proto     1    the Python client's types under pyright, its documentation, pyarrow, ONNX Runtime
 outside      gate     release  build,test           1    conformance beside other engines, kits and databases
 deploy       gate     release  build,test,package   4    manifests, compose file, unit, bill of materials, release script
 monitoring   gate     release  build,test           3    alerts, recording rules and dashboard under promtool

@@ -8,12 +8,10 @@ CASES = (
     "empty_unary", "large_unary", "client_compressed_unary", "server_compressed_unary", "client_streaming", "client_compressed_streaming",
     "server_streaming", "server_compressed_streaming", "ping_pong", "empty_stream", "custom_metadata", "status_code_and_message",
     "special_status_message", "unimplemented_method", "unimplemented_service", "cancel_after_begin", "cancel_after_first_response",
-    "timeout_on_sleeping_server", "very_large_request", "concurrent_large_unary", "pick_first_unary", "rpc_soak", "channel_soak",
+    "timeout_on_sleeping_server", "very_large_request", "pick_first_unary", "rpc_soak", "channel_soak",
 )
-# Those that a server without TestService passes as well: quantd itself. The programs of steps/ add what gRPC's clients lack.
-SHIPPED = ("unimplemented_method", "unimplemented_service", "deadline", "cancel", "unicode_status", "soak", "channels")
-STEPS = ("concurrent_large_unary", *SHIPPED[2:])
-FOLDER = pathlib.Path(__file__).resolve().with_name("steps")
+# Those that a server without TestService passes as well: quantd itself.
+SHIPPED = ("unimplemented_method", "unimplemented_service")
 SOAK = {"rpc_soak": 10000, "channel_soak": 1000}
 
 
@@ -45,18 +43,12 @@ class Client:
 
     def command(self, case, port, tls):
         """`tls`: the folder of certificates, or None."""
-        if case in STEPS:
-            return [*self.steps(), port, f"{tls}/ca.pem" if tls else "-", case]
         flags = [f"--server_port={port}", f"--test_case={case}", *soak_flags(case), *(self.soak_sizes if case in SOAK else [])]
         if tls is None:
             return [*self.program(tls), "--server_host=127.0.0.1", "--use_tls=false", *flags]
         return [*self.program(tls), "--server_host=127.0.0.1", "--server_host_override=localhost", "--use_tls=true", *self.authority(tls), *flags]
 
     def program(self, tls):
-        raise NotImplementedError
-
-    def steps(self):
-        """The program of steps/ that uses this client's library."""
         raise NotImplementedError
 
     def authority(self, tls):
@@ -74,9 +66,6 @@ class Go(Client):
 
     def program(self, tls):
         return ["interop-client"]
-
-    def steps(self):
-        return ["interop-steps"]
 
     def authority(self, tls):
         return ["--use_test_ca=true", f"--ca_file={tls}/ca.pem"]
@@ -99,10 +88,6 @@ class Java(Client):
         path = (self.folder / "java" / "classpath").read_text().strip()
         return ["java", "-XX:TieredStopAtLevel=1", *store, "-cp", path, "io.grpc.testing.integration.TestServiceClient", *self.flags]
 
-    def steps(self):
-        path = (self.folder / "java" / "classpath").read_text().strip()
-        return ["java", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-cp", path, FOLDER / "Steps.java"]
-
     def authority(self, tls):
         return ["--use_test_ca=false"]  # except the store's
 
@@ -110,7 +95,6 @@ class Java(Client):
 class JavaOkHttp(Java):
     name, title = "java-okhttp", "Java 1.79, OkHttp"
     flags = ["--use_okhttp=true"]
-    lacks = dict.fromkeys(STEPS, "steps/Steps.java is made with Netty")
 
 
 class Core(Client):
@@ -132,9 +116,6 @@ class Cpp(Core):
     def program(self, tls):
         return [self.folder / "cpp" / "interop_client"]
 
-    def steps(self):
-        return [self.folder / "cpp" / "steps"]
-
 
 class Python(Core):
     name, title = "python", "Python, grpcio 1.85"
@@ -145,25 +126,9 @@ class Python(Core):
     def program(self, tls):
         return [self.folder / "python" / "venv" / "bin" / "python", self.folder / "python" / "client" / "tests" / "interop" / "client.py"]
 
-    def steps(self):
-        return [self.folder / "python" / "venv" / "bin" / "python", FOLDER / "steps.py"]
-
     def environment(self, tls):
         return {**super().environment(tls), "PYTHONPATH": str(self.folder / "python" / "client")}
 
 
-class Node(Client):
-    """gRPC's client for Node is in no registry: steps/steps.mjs makes its cases with gRPC's library."""
-
-    name, title = "node", "Node, grpc-js 1.14"
-    lacks = dict.fromkeys(
-        ("client_compressed_unary", "server_compressed_unary", "client_compressed_streaming", "server_compressed_streaming", "very_large_request",
-         "pick_first_unary", *SOAK), "steps/steps.mjs does not have this case")
-
-    def command(self, case, port, tls):
-        library = self.folder / "node" / "node_modules" / "@grpc" / "grpc-js"
-        return ["node", FOLDER / "steps.mjs", library, port, f"{tls}/ca.pem" if tls else "-", case]
-
-
 def all_clients(folder):
-    return [Go(folder), Java(folder), JavaOkHttp(folder), Cpp(folder), Python(folder), Node(folder)]
+    return [Go(folder), Java(folder), JavaOkHttp(folder), Cpp(folder), Python(folder)]

@@ -113,7 +113,7 @@ core/src/types              564      0
 core/src/walk               429      0
 core                         49   8475
 server/access              1366   1150
-server/admission            777   1661
+server/admission            777   1647
 server/errors                61      0
 server/http                 939    673
 server/log                 1060    540
@@ -126,7 +126,7 @@ server/options              722    374
 server/process              632    335
 server/regions              990    691
 server/reports              217    101
-server/rpc                 1842   1984
+server/rpc                 1842   1966
 server/services             668    276
 server/trace                320    206
 server/transport           4863   3803
@@ -141,8 +141,8 @@ client/cpp                 2740      0
 client/go                   299    195
 client/java                 280    152
 client/node                 264    104
-client/python              5678   4286
-client/python-core         1525   1300
+client/python              5678   3247
+client/python-core         1525   1009
 client/rust                 296    113
 client                       40   2578
 proto                       711      0
@@ -161,11 +161,11 @@ tests/deploy                  0   1349
 tests/e2e                     0   9940
 tests/fuzz                    0   2196
 tests/image                   0     94
-tests/interop                 0   1659
+tests/interop                 0    889
 tests/languages               0    445
 tests/monitoring              0    874
 tests/packages                0    159
-tests/suites                  0   2038
+tests/suites                  0   2023
 tests                         0    595
 .                           270      0
 """

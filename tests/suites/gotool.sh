@@ -9,20 +9,15 @@ go_program() {
 
 # build_go_tool NAME PACKAGE@VERSION [MODULE@VERSION...]: build/tools/bin/NAME. The version must be one that Debian 12's Go
 # (1.19) can build, with these versions of its dependencies where it does not give them itself. Only the program is kept:
-# sources and intermediate files take a gigabyte. Instead of PACKAGE@VERSION, a folder of this repository with the program's
-# source.
+# sources and intermediate files take a gigabyte.
 build_go_tool() { with_lock "$QUANTD_BUILD/tools/$1.lock" build_go_tool_alone "$@"; }
 build_go_tool_alone() {
   local tools=$QUANTD_BUILD/tools name=$1 versions=${*:2} package=${2%@*} modules=("${@:2}") work go
   work=$tools/$name.work
-  if [[ -d $2 ]]; then
-    package=. modules=("${@:3}") versions="${*:3} $(cat "$2"/*.go | sha256sum)"
-  fi
   [[ -x $tools/bin/$name && $(cat "$tools/$name.version" 2>/dev/null) == "$versions" ]] && return
   go=$(go_program | tail -n 1) || return
   rm -rf "$work" && mkdir -p "$tools/bin" "$work/module" || return
   (
-    [[ $package != . ]] || cp "$2"/*.go "$work/module/" || exit
     cd "$work/module" || exit
     unset GOFLAGS GOOS GOARCH
     # GOROOT is the place where Debian's packages would be installed, but here they are elsewhere.

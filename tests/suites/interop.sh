@@ -7,10 +7,9 @@ interop_folder=$QUANTD_BUILD/interop
 
 prepare() {
   mkdir -p "$interop_folder"
-  build_go_tool interop-client google.golang.org/grpc/interop/client@v1.58.3 &&
-    build_go_tool interop-steps "$QUANTD_ROOT/tests/interop/steps/go" google.golang.org/grpc@v1.58.3 || return
+  build_go_tool interop-client google.golang.org/grpc/interop/client@v1.58.3 || return
   [[ -z $INTEROP_CLIENTS ]] || return 0
-  prepare_sources && prepare_node || return
+  prepare_sources || return
   mkdir -p "$interop_folder/java" && cp "$QUANTD_ROOT/tests/interop/java/pom.xml" "$interop_folder/java/" && cd "$interop_folder/java" &&
     mvn --batch-mode --quiet --no-transfer-progress -Dmaven.repo.local="$interop_folder/java/repository" \
       org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath -Dmdep.outputFile=classpath
@@ -31,15 +30,6 @@ prepare_sources() {
         "$grpc"/src/proto/grpc/testing/{empty,messages,test}.proto || return
     cp "$QUANTD_ROOT/tests/interop/python/requirements.txt" "$python/done"
   fi
-}
-
-# gRPC's library for Node, in the version of our client.
-prepare_node() {
-  local folder=$interop_folder/node client=$QUANTD_ROOT/client/node
-  cmp -s "$client/package-lock.json" "$folder/done" && return
-  mkdir -p "$folder" && cp "$client"/package{,-lock}.json "$folder/" &&
-    npm --no-audit --no-fund --no-update-notifier --loglevel=error --prefix "$folder" ci --omit=dev --ignore-scripts &&
-    cp "$client/package-lock.json" "$folder/done"
 }
 
 run() {

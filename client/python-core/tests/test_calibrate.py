@@ -1,9 +1,6 @@
 """calibrate: its arguments, states of others, threads, and interruption. What changes no bit of a result is tested in tests/core."""
 
-import concurrent.futures
 import math
-import pickle
-import threading
 
 import numpy as np
 import pytest
@@ -11,7 +8,6 @@ import pytest
 import quantd
 from support import FLOATS, bits, floats
 from quantd import DataType, local
-from test_threads import SLOW, run
 
 METHODS = ("min_max", "percentile", "entropy", "mse")
 engine = local(threads=2)
@@ -88,22 +84,6 @@ def test_types_are_cast_to_float(dtype):
         assert bytes_of(found) == bytes_of(engine.calibrate(x.astype(np.float32), method=method, return_state=True))
 
 
-def test_what_iterators_raise_comes_through():
-    class Mine(Exception):
-        pass
-
-    def broken():
-        yield floats(10)
-        raise Mine
-
-    with pytest.raises(Mine):
-        engine.calibrate(broken())
-    given = iter([floats(10), np.float32([np.inf]), floats(10)])
-    with pytest.raises(quantd.InvalidArgumentError, match=r"x\[0\] is inf"):
-        engine.calibrate(given)
-    assert len(list(given)) == 1  # it took no more than needed
-
-
 def test_not_finite():
     x = np.float32([1, np.nan, 2, np.inf, -np.inf])
     found = engine.calibrate(x, method="min_max", non_finite="ignore")
@@ -149,108 +129,3 @@ def test_states_of_other_calibrations():
         assert engine.calibrate(states=[kind(with_bins)], method="mse").elements == 24
     of_rows = [engine.calibrate(row, method="percentile", return_state=True).state for row in x[1:]]
     assert engine.calibrate(x[0], states=of_rows, method="mse", return_state=True).state == with_bins
-
-
-def test_a_state_holds_what_was_seen_and_not_how_much():
-    x = heavy(1000)
-    sizes = [len(engine.calibrate((x for _ in range(batches)), method="mse", return_state=True).state) for batches in (10, 1000)]
-    assert sizes[0] < sizes[1] < 2 * sizes[0] < 50_000
-
-
-def test_results_say_what_they_are():
-    found = engine.calibrate(floats((3, 2000)), axis=1, return_state=True)
-    text = repr(found)
-    assert text == f"<Calibrated min_max, uint8, scale float32 [2000], axis 1, 6000 elements, state of {len(found.state)} bytes>"
-    assert bytes_of(pickle.loads(pickle.dumps(found))) == bytes_of(found)
-
-
-def test_sixteen_threads_at_once():
-    inputs = [heavy((50, 100 + i), i) for i in range(16)]
-    wanted = [bytes_of(engine.calibrate(x, method="mse", return_state=True)) for x in inputs]
-    together = threading.Barrier(16)
-
-    def work(i):
-        together.wait()
-        for turn in range(10):
-            j = (i + turn) % 16
-            assert bytes_of(engine.calibrate(iter(inputs[j]), method="mse", return_state=True)) == wanted[j]
-        return True
-
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(work, range(16)))
-
-
-def test_one_native_calibration_in_two_threads():
-    """calibrate never does so; a direct caller gets an error."""
-    from quantd_core import _native
-
-    calibration = _native.Calibration(engine._operand, print, 4, 0, 0, None, 0.0, False)
-    x, inside = np.ones(1 << 24, np.float32), 0
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for future in [pool.submit(calibration.add, x, None, 1) for _ in range(8)]:
-            try:
-                future.result()
-                inside += 1
-            except RuntimeError as error:
-                assert "in use by another thread" in str(error)
-    assert inside >= 1 and calibration.result(None, 1)[3] == inside * x.size
-
-
-INTERRUPT = """
-import signal, threading
-signal.signal(signal.SIGINT, signal.default_int_handler)
-x = np.random.default_rng(0).standard_normal(1 << 25).astype(np.float32)
-begin = time.monotonic()
-quantd.calibrate(x, threads=1)
-whole = time.monotonic() - begin
-threading.Timer(whole / 5, os.kill, (os.getpid(), signal.SIGINT)).start()
-begin = time.monotonic()
-try:
-    quantd.calibrate((x for _ in range(1000)), threads=1)
-except KeyboardInterrupt:
-    assert time.monotonic() - begin < 100 * whole
-    print("interrupted", quantd.calibrate(x[:5]).elements)
-"""
-
-
-def test_ctrl_c():
-    assert run(INTERRUPT, SLOW) == "interrupted 5"
-
-
-def test_the_gil_is_given_away():
-    output = run("""
-import threading
-sys.setswitchinterval(1000)
-x = np.random.default_rng(0).standard_normal(1 << 24).astype(np.float32)
-ticks, over = [], False
-def tick():
-    while not over:
-        ticks.append(time.monotonic())
-        time.sleep(0.001)
-thread = threading.Thread(target=tick)
-thread.start()
-begin = time.monotonic()
-quantd.calibrate(x, threads=1)
-end = time.monotonic()
-over = True
-thread.join()
-print(sum(begin < t < end for t in ticks))
-""", SLOW)
-    assert int(output) > 5
-
-
-def test_timeouts():
-    x = np.ones(1 << 22, np.float32)
-    for timeout in (0, -1, 1e-9, 0.2):
-        with pytest.raises(quantd.DeadlineExceededError):
-            engine.calibrate((x for _ in range(100_000)), timeout=timeout)
-    assert engine.calibrate(x, timeout=600).elements == x.size
-
-
-def test_an_array_that_claims_more_than_there_is():
-    huge = np.broadcast_to(np.float32(1), (1 << 20, 1 << 20, 1 << 20))
-    with pytest.raises(quantd.InvalidArgumentError) as caught:
-        engine.calibrate(huge, axis=3)
-    assert caught.value.field == "axis"
-    with pytest.raises(MemoryError):
-        engine.calibrate(huge)

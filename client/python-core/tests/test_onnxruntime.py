@@ -67,41 +67,6 @@ def test_accuracy(model, tmp_path, method):
     assert digits.accuracy(path) >= digits.accuracy(model) - 1
 
 
-def test_outliers(model, tmp_path):
-    """One pixel of 60 images is a thousand times too bright: min/max has no codes left for the others."""
-    x = X.copy()
-    x[7, 0, 3, 3] = 1000
-    found = {}
-    for method, options in (("min_max", {}), ("percentile", {"percentile": 99.9})):
-        path, _ = ours(model, tmp_path / "q.onnx", digits.Reader(x), method=method, activation_type=QuantType.QUInt8, **options)
-        found[method] = digits.accuracy(path)
-    assert found["percentile"] > 90 > 50 > found["min_max"]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_state_does_not_grow_with_batches(model, tmp_path, method):
-    """The same values a hundred times: the same bins, and counts with two more digits."""
-    def held(batches):
-        _, states = ours(model, tmp_path / "q.onnx", digits.Reader(X, batches=batches), method=method)
-        return states
-
-    one, many = held(20), held(2000)
-    assert set(one) == set(many) and len(one) >= 5
-    assert sum(map(len, many.values())) <= 2 * sum(map(len, one.values())) <= 200_000
-
-
-def test_neither_order_nor_workers_change_a_bit(model, tmp_path):
-    order = np.random.default_rng(3).permutation(20)
-    path, whole = ours(model, tmp_path / "a.onnx", digits.Reader(X), activation_type=QuantType.QUInt8)
-    _, shuffled = ours(model, tmp_path / "b.onnx", digits.Reader(X, order=order), activation_type=QuantType.QUInt8)
-    assert shuffled == whole
-    _, half = ours(model, tmp_path / "c.onnx", digits.Reader(X[:600]), activation_type=QuantType.QUInt8)
-    together, both = ours(model, tmp_path / "d.onnx", digits.Reader(X[600:]), states=half, activation_type=QuantType.QUInt8)
-    assert both == whole and parameters(together) == parameters(path)
-    again, _ = ours(model, tmp_path / "e.onnx", None, states=whole, activation_type=QuantType.QUInt8)
-    assert parameters(again) == parameters(path)
-
-
 def test_the_calibrater_alone(model, tmp_path):
     """Used like onnxruntime's own; its results go where theirs go."""
     calibrater = Calibrater(model, ["Gemm"], str(tmp_path / "augmented.onnx"), symmetric=True, method="percentile", percentile=99)

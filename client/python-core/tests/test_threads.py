@@ -1,18 +1,13 @@
 """Threads: their number, many calls at once, without the GIL, interrupted, in children of fork and of
 multiprocessing."""
 
-import concurrent.futures
-import multiprocessing
 import os
 import subprocess
 import sys
-import threading
 
-import grpc
 import numpy as np
 import pytest
 
-import quantd
 from support import floats, same
 from quantd import local
 
@@ -70,26 +65,6 @@ def test_the_same_bits_by_any_number_of_threads(operation):
         same(getattr(local(threads=1), operation)(*arguments, threads=threads).y, expected.y)
 
 
-def test_sixteen_threads_at_once():
-    engine = local(threads=2)
-    tensors = [floats((257, 1 + 97 * i), seed=i) for i in range(16)]
-    scales = [np.abs(floats((257,), seed=i)) + 1 for i in range(16)]
-    expected = [engine.quantize(x, s, axis=0, output_type="int4").y for x, s in zip(tensors, scales)]
-    together = threading.Barrier(16)
-
-    def work(i):
-        together.wait()
-        for turn in range(30):
-            j = (i + turn) % 16
-            same(engine.quantize(tensors[j], scales[j], axis=0, output_type="int4", threads=1 + turn % 3).y, expected[j])
-            with pytest.raises(quantd.InvalidArgumentError):
-                engine.quantize(tensors[j], scales[j][1:], axis=0)
-        return True
-
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(work, range(16)))
-
-
 def test_the_gil_is_given_away():
     """Another thread counts while a call computes; if the call held the GIL, it could not."""
     output = run("""
@@ -140,49 +115,6 @@ def test_ctrl_c(threads):
     assert run(INTERRUPT % threads, SLOW) == "interrupted"
 
 
-def test_a_signal_that_raises_nothing_disturbs_nothing():
-    output = run("""
-import signal
-seen = []
-quantd.in_process().info()
-signal.signal(signal.SIGALRM, lambda *_: seen.append(quantd.quantize(np.float32([4]), 0.5).y.tolist()))
-signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
-x = np.ones(1 << 24, np.float32)
-for threads in (1, 2):
-    y = quantd.quantize(x, 0.5, output_type="float8_e4m3fn", report_error=True, threads=threads).y
-    assert (y == 2).all()
-signal.setitimer(signal.ITIMER_REAL, 0)
-print(len(seen) > 2 and all(y == [8] for y in seen))
-""", SLOW)
-    assert output == "True"
-
-
-def test_timeouts():
-    engine, x = local(threads=2), np.ones(1 << 24, np.float32)
-    for timeout in (0, -1, 1e-9):
-        with pytest.raises(quantd.DeadlineExceededError) as caught:
-            engine.quantize(x, 0.5, report_error=True, timeout=timeout)
-        assert caught.value.code is grpc.StatusCode.DEADLINE_EXCEEDED and isinstance(caught.value, TimeoutError)
-    with pytest.raises(quantd.DeadlineExceededError):
-        local(threads=2, timeout=1e-9).quantize(x, 0.5)
-    assert local(threads=2, timeout=1e-9).quantize(x[:3], 0.5, timeout=60).y.shape == (3,)
-    assert engine.quantize(x[:3], 0.5, timeout=float("inf")).y.shape == (3,)
-    with pytest.raises(TypeError):
-        engine.quantize(x, 0.5, timeout="soon")
-    output = run("""
-x = np.ones(1 << 25, np.float32)
-begin = time.monotonic()
-quantd.quantize(x, 0.5, output_type="float8_e4m3fn", report_error=True)
-whole = time.monotonic() - begin
-begin = time.monotonic()
-try:
-    quantd.quantize(x, 0.5, output_type="float8_e4m3fn", report_error=True, timeout=whole / 5)
-except quantd.DeadlineExceededError:
-    print(time.monotonic() - begin < whole * 0.8)
-""", SLOW)
-    assert output == "True"
-
-
 FORK = """
 import threading
 x = np.arange(1 << 22, dtype=np.float32)
@@ -224,22 +156,3 @@ print("done")
 @pytest.mark.parametrize("before", ["nothing", "it computed", "others compute"])
 def test_children_of_fork_compute(before):
     assert run(FORK % {"before": before}).endswith("done")
-
-
-def quantized(seed):
-    return quantd.quantize(floats((512, 1024), seed=seed), 0.5).y
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_multiprocessing(method):
-    expected = [quantized(seed) for seed in range(6)]
-    with multiprocessing.get_context(method).Pool(2) as pool:
-        for ours, theirs in zip(pool.map_async(quantized, range(6)).get(60), expected):
-            same(ours, theirs)
-
-
-def test_many_pools():
-    x = floats(1 << 19)
-    expected = local(threads=1).quantize(x, 0.5).y
-    for threads in (1, 2, 4, 16, 64):
-        same(local(threads=threads).quantize(x, 0.5).y, expected)

@@ -57,18 +57,6 @@ def test_a_thousand_calls_at_once(address):
     run(calls())
 
 
-def test_a_client_is_made_outside_of_a_loop(address):
-    client = quantd.AsyncClient(address)
-
-    async def call():
-        assert await client.health() == "SERVING"
-        await client.close()
-        with pytest.raises(ValueError, match="closed"):
-            await client.health()
-
-    run(call())
-
-
 def test_timeouts_and_retries():
     left = [2]
 
@@ -142,58 +130,5 @@ def test_a_closed_client_cancels_its_calls_and_not_their_tasks():
                 await task
             await client.close()
             end.set()
-
-    run(calls())
-
-
-def test_pieces_are_those_of_client(small):
-    x = np.random.default_rng(1).standard_normal((900, 1001)).astype(np.float32)
-
-    async def calls():
-        async with quantd.AsyncClient(small.address) as client:
-            for options in ({"axis": 0, "output_type": "int4"}, {"block_size": 16, "scale_type": "float16"}):
-                ours, theirs = await client.dynamic_quantize(x, **options), small.dynamic_quantize(x, **options)
-                assert ours.y.tobytes() == theirs.y.tobytes() and ours.scale.tobytes() == theirs.scale.tobytes()
-                assert (await ours.dequantize()).y.tobytes() == theirs.dequantize().y.tobytes()
-            x[7, 3] = np.nan
-            with pytest.raises(quantd.InvalidArgumentError, match="is nan"):
-                await client.dynamic_quantize(x, axis=0)
-            many = await asyncio.gather(*(client.quantize(x, 1.0) for _ in range(8)))
-            assert len({answer.y.tobytes() for answer in many}) == 1
-
-    run(calls())
-
-
-def test_a_cancelled_task_stops_its_pieces():
-    served = []
-
-    def quantize(request, context):
-        served.append(1)
-        time.sleep(0.05)
-        count = len(messages.QuantizeRequest.FromString(request).x.raw_data) // 4
-        return messages.QuantizeResponse(y={"data_type": 2, "shape": [count], "raw_data": b"\0" * count}).SerializeToString()
-
-    async def calls():
-        with RawServer(GetServerInfo=info(1 << 20), Quantize=quantize, threads=2) as server:
-            async with quantd.AsyncClient(server.address) as client:
-                task = asyncio.ensure_future(client.quantize(np.ones(32 << 20, np.float32), 1.0))
-                while not served:
-                    await asyncio.sleep(0.01)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-                await asyncio.sleep(0.3)
-                assert len(served) < 30  # of 129
-
-    run(calls())
-
-
-def test_nonsense():
-    async def calls():
-        for answer in (b"\xff\xff", b"", messages.QuantizeResponse(y={"data_type": 2, "shape": [1]}).SerializeToString()):
-            with RawServer(Quantize=lambda *_, answer=answer: answer) as server:
-                async with quantd.AsyncClient(server.address) as client:
-                    with pytest.raises(quantd.QuantdError, match="the server's answer is wrong"):
-                        await client.quantize(X, 1.0)
 
     run(calls())

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import quantd
-from quantd import address, messages, retry
+from quantd import address, messages
 from certificates import Authority
-from raw_server import RawServer, info
+from raw_server import RawServer
 
 X = np.ones(4, np.float32)
 ANSWER = messages.QuantizeResponse(
@@ -91,19 +91,6 @@ def test_tls_by_files_and_by_environment(tls_server, certificates, monkeypatch):
         client.quantize(X, 1.0)  # an authority that this machine does not know
 
 
-def test_tls_files_that_are_wrong(tmp_path, certificates):
-    authority, _, (certificate, _) = certificates
-    with pytest.raises(FileNotFoundError, match="tls_ca"):
-        quantd.Client(tls_ca=str(tmp_path / "none.pem"))
-    (tmp_path / "text").write_text("hello")
-    with pytest.raises(ValueError, match="tls_ca: .*not a PEM"):
-        quantd.Client(tls_ca=str(tmp_path / "text"))
-    with pytest.raises(ValueError, match="tls_key.* is not"):
-        quantd.Client(tls_cert=str(certificate))
-    with pytest.raises(ValueError, match="one or the other"):
-        quantd.Client(credentials=grpc.ssl_channel_credentials(), tls_ca=str(authority))
-
-
 def retry_info(seconds):
     delay = {"seconds": int(seconds), "nanos": int((seconds % 1) * 1e9)}
     detail = {"type_url": "type.googleapis.com/google.rpc.RetryInfo",
@@ -140,24 +127,6 @@ def test_unavailable_is_tried_again():
         assert len(server.calls) == 5
 
 
-def test_a_server_that_comes_while_calls_are_tried_again_is_found(monkeypatch):
-    """gRPC's own wait before it connects again, 1 s at first, is longer than all attempts of a call."""
-    waits, started = [], []
-
-    def longest(low, high):
-        waits.append(high)
-        if len(waits) == 1:
-            started.append(RawServer(port=port, Quantize=lambda *_: ANSWER))
-        return high
-
-    monkeypatch.setattr(retry.random, "uniform", longest)
-    with RawServer() as gone:
-        port = gone.port
-    with quantd.Client(f"127.0.0.1:{port}") as client:
-        assert client.quantize(X, 1.0).y.size == 4
-    started[0].stop()
-
-
 @pytest.mark.parametrize("options", [
     {"retry": False}, {"options": [("grpc.service_config", json.dumps({"loadBalancingConfig": [{"pick_first": {}}]}))]}], ids=str)
 def test_retries_can_be_turned_off(options):
@@ -191,36 +160,3 @@ def test_no_other_try_when_the_server_or_the_time_says_so(trailer, options):
         with pytest.raises(quantd.UnavailableError):
             client.quantize(X, 1.0, **options)
         assert time.monotonic() - begin < 2 and len(server.calls) == 1
-
-
-def test_a_timeout_is_for_all_tries_together():
-    with RawServer(Quantize=failing(9)) as server, quantd.Client(server.address, timeout=0.12) as client:
-        begin = time.monotonic()
-        with pytest.raises((quantd.UnavailableError, quantd.DeadlineExceededError)):
-            client.quantize(X, 1.0)
-        assert time.monotonic() - begin < 1
-
-
-def test_pieces_are_tried_again_too():
-    fails = failing(6)
-
-    def quantize(request, context):
-        fails(request, context)
-        x = messages.QuantizeRequest.FromString(request).x
-        count = len(x.raw_data) // 4
-        return messages.QuantizeResponse(y={"data_type": 2, "shape": x.shape, "raw_data": b"\7" * count}).SerializeToString()
-
-    with RawServer(GetServerInfo=info(1 << 20), Quantize=quantize) as server, quantd.Client(server.address) as client:
-        assert (client.quantize(np.ones(3 << 20, np.float32), 1.0).y == 7).all()
-    fails = failing(100)
-    with RawServer(GetServerInfo=info(1 << 20), Quantize=quantize) as server, quantd.Client(server.address) as client:
-        with pytest.raises(quantd.UnavailableError, match="not now"):
-            client.quantize(np.ones(3 << 20, np.float32), 1.0)
-
-
-def test_backoff_grows_to_a_bound():
-    attempts = retry.Attempts(True, retry.Deadline(None))
-    error = quantd.UnavailableError(grpc.StatusCode.UNAVAILABLE, "x")
-    assert all(attempts.wait_after(error) <= bound for bound in (0.05, 0.1, 0.2, 0.4))
-    with pytest.raises(quantd.UnavailableError):
-        attempts.wait_after(error)

@@ -97,44 +97,6 @@ def test_dequantized_is_an_operand(client):
     np.testing.assert_array_equal(taken, back.y + 1)
 
 
-def test_results_say_what_they_are_in_a_line(client):
-    result = client.dynamic_quantize(X, axis=0, output_type="int8", report_error=True)
-    assert repr(result) == f"<DynamicQuantized int8 [6, 32], scale float32 [6], axis 0, SQNR {result.error.sqnr_db:.2f} dB>"
-    assert repr(result.dequantize()) == "<Dequantized float32 [6, 32]>"
-    assert repr(client) == f"<Client of {client.address}>"
-
-
-def test_results_are_equal_to_themselves_alone(client):
-    """Arrays have no single truth value and no hash, so results compare and hash by identity."""
-    for make in (lambda: client.dynamic_quantize(X, axis=0), lambda: client.quantize(X, 0.1)):
-        one, other = make(), make()
-        assert one == one and one != other and len({one, other, one}) == 2
-
-
-def test_a_quantized_result_is_no_array(client):
-    """Its codes or its values? numpy would make an object of it."""
-    result = client.dynamic_quantize(X)
-    for use in (np.asarray, lambda r: X - r, lambda r: r - X, np.stack):
-        with pytest.raises(TypeError, match=r"<DynamicQuantized .*> is not an array: its codes are result\.y, its values result\.dequantize"):
-            use(result if use is not np.stack else [result, result])
-    codes = client.quantize_embeddings(X, preset="pgvector")
-    assert np.asarray(codes) is codes.y
-
-
-def test_streams_know_results(client):
-    with client.stream() as stream:
-        result = stream.dynamic_quantize(X, axis=0).result()
-        np.testing.assert_array_equal(stream.dequantize(result).result().y, result.dequantize().y)
-
-
-def test_a_result_keeps_its_client(address):
-    result = quantd.Client(address).dynamic_quantize(X)
-    assert result.dequantize().y.shape == X.shape
-    result.engine.close()
-    with pytest.raises(ValueError, match="closed"):
-        result.dequantize()
-
-
 def test_errors_cross_processes(client):
     with pytest.raises(quantd.InvalidArgumentError) as caught:
         client.quantize(X, np.ones(5, np.float32), axis=0)

@@ -70,59 +70,11 @@ def test_a_stream_is_not_opened_again_where_that_is_not_wanted_or_no_use():
         assert [result.code for result in results] == [code]
 
 
-def test_what_was_sent_is_what_is_sent_again():
-    """x may be changed as soon as its item is sent."""
-    with RawServer(Stream=Going(0, times=2)) as server, quantd.Client(server.address) as client:
-        with client.stream() as stream:
-            scale = np.full((), 7, np.float32)
-            future = stream.quantize(X, scale)
-            scale[...] = 9
-            assert future.result().y[0] == 7
-
-
-def asks_for_patience(going, seconds=25):
-    """A Stream whose client must wait for `seconds` before it comes back."""
-
-    def stream(items, context):
-        context.set_trailing_metadata([("grpc-retry-pushback-ms", str(seconds * 1000))])
-        yield from going(items, context)
-
-    return stream
-
-
 def seen(server):
     """Waits until the stream was opened, and a little longer, until the client knows that it must wait."""
     while not server.calls:
         time.sleep(0.01)
     time.sleep(0.2)
-
-
-def test_a_stream_that_waits_to_be_opened_again_can_be_dropped():
-    with RawServer(Stream=asks_for_patience(Going(0, times=1000))) as server, quantd.Client(server.address) as client:
-        stream = client.stream()
-        future = stream.quantize(X, 1.0)
-        seen(server)
-        begin = time.monotonic()
-        stream.cancel()
-        assert future.exception().code is grpc.StatusCode.CANCELLED and time.monotonic() - begin < 10
-        with pytest.raises(ValueError, match="closed"):
-            stream.quantize(X, 1.0)
-
-
-def test_a_stream_that_was_dropped_is_closed_even_if_its_reader_ends_first(monkeypatch):
-    core = quantd.stream._Core
-    close = core.close
-
-    def late(stream):
-        stream._reader.join()
-        close(stream)
-
-    monkeypatch.setattr(core, "close", late)
-    with RawServer(Stream=Going(0, times=0)) as server, quantd.Client(server.address) as client:
-        stream = client.stream()
-        stream.cancel()
-        with pytest.raises(ValueError, match="closed"):
-            stream.quantize(X, 1.0)
 
 
 class Leaving:

@@ -42,16 +42,6 @@ def test_in_place_of_arrays(client, folder):
             assert np.shares_memory(stream.dynamic_quantize(x, output_type="int8", out=y).result(30).y, y.array())
 
 
-def test_packed_types_are_copied(client, folder):
-    with client.shared_empty((2, 3), "int4") as y:
-        assert y.byte_size == 3
-        answer = client.quantize(X, 0.5, output_type="int4", out=y)
-        np.testing.assert_array_equal(answer.y, client.quantize(X, 0.5, output_type="int4").y)
-        assert not np.shares_memory(answer.y, y.array())
-        y.write(answer.y)
-        np.testing.assert_array_equal(y.array(), answer.y)
-
-
 def test_the_clients_directory_wins(address, tmp_path, folder):
     own = tmp_path.parent / (tmp_path.name + "-own")
     own.mkdir()
@@ -72,21 +62,6 @@ def test_wrong_arguments(client, folder, monkeypatch):
     monkeypatch.delenv("QUANTD_SHARED_MEMORY_DIR")
     with pytest.raises(ValueError, match="QUANTD_SHARED_MEMORY_DIR"):
         client.shared(X)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "int8", "int4"])
-@pytest.mark.parametrize("shape", [(1 << 62, 8), (1 << 32, 1 << 32), (3 << 61, 8), ((1 << 63) - 1, 9), ((1 << 62) + 1, 8)], ids=str)
-def test_shapes_that_are_more_than_memory(client, folder, shape, dtype):
-    """Their product exceeds 64 bits, and would be 0 or small in these."""
-    with pytest.raises(ValueError, match=rf"shape is \[{shape[0]}, {shape[1]}\], \d+ bytes of \w+: a file has at most 9223372036854775807") as caught:
-        client.shared_empty(shape, dtype)
-    assert caught.value.field == "shape"
-
-
-@pytest.mark.parametrize("shape", [(-1,), (-2, -2), (2, -1, -2), (0, -1)], ids=str)
-def test_negative_lengths(client, folder, shape):
-    with pytest.raises(ValueError, match="no length may be negative"):
-        client.shared_empty(shape, "float32")
 
 
 @pytest.mark.parametrize("shape", [[-1], [-2, -2], [1 << 62, 8], [(1 << 62) + 1, 4], [5]], ids=str)

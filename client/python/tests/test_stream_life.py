@@ -6,15 +6,12 @@ import subprocess
 import sys
 import threading
 import time
-import weakref
 
-import grpc
 import numpy as np
 import pytest
 
 import fake_server
 import quantd
-from raw_server import RawServer
 
 SERVER = "elsewhere"
 X = np.ones(4, np.float32)
@@ -58,24 +55,6 @@ def test_a_callback_makes_calls(client):
         assert stream.quantize(X, 1.0).result(20).y.size == 4
 
 
-def test_a_chain_of_callbacks_beside_other_callers(client):
-    left, done = [200], threading.Event()
-
-    def again(future):
-        future.result()
-        left[0] -= 1
-        if left[0]:
-            stream.quantize(X, 1.0).add_done_callback(again)
-        else:
-            done.set()
-
-    with client.stream(max_in_flight=2) as stream:
-        stream.quantize(X, 1.0).add_done_callback(again)
-        others = [stream.quantize(X, 1.0) for _ in range(200)]
-        assert done.wait(30)
-        assert all(future.result(20).y.size == 4 for future in others)
-
-
 @pytest.mark.parametrize("name", ["close", "cancel"])
 def test_a_callback_closes_its_stream(client, name):
     stream = client.stream()
@@ -85,18 +64,6 @@ def test_a_callback_closes_its_stream(client, name):
     with pytest.raises(ValueError, match="closed"):
         stream.quantize(X, 1.0)
     stream.close()
-
-
-def test_what_is_open_when_a_callback_closes_is_answered(client):
-    stream = client.stream()
-    slow = []
-
-    def close():
-        slow.append(stream.dynamic_quantize(SLOW))
-        stream.close()
-
-    assert after_first_answer(stream, close) is None
-    assert slow[0].result(20).y.size == 4
 
 
 def test_a_callback_that_waits_for_its_own_stream_is_told(client):
@@ -122,26 +89,6 @@ def test_exceptions_of_callbacks_harm_nobody(client, error, caplog):
     assert error.__name__ in caplog.text
 
 
-def test_a_client_closed_while_its_stream_waits_to_be_opened_again():
-    def stream(items, context):
-        next(items)
-        context.set_trailing_metadata([("grpc-retry-pushback-ms", "1000")])
-        context.abort(grpc.StatusCode.UNAVAILABLE, "later")
-        yield b""
-
-    with RawServer(Stream=stream) as server:
-        client = quantd.Client(server.address)
-        calls = client.stream()
-        future = calls.quantize(X, 1.0)
-        while not server.calls:
-            time.sleep(0.01)
-        time.sleep(0.2)
-        client.close()
-        with pytest.raises(quantd.UnavailableError, match="later"):
-            future.result(20)
-        calls.close()
-
-
 def comes(condition, seconds=20):
     """Whether it becomes true within some time; garbage is collected meanwhile."""
     end = time.monotonic() + seconds
@@ -165,50 +112,6 @@ def test_streams_that_nobody_closes_end(elsewhere):
             assert client.stream().quantize(X, 1.0).result(20).y.size == 4
         client.stream()
         assert threads_end(before + 1)  # those of gRPC for the client
-
-
-def test_answers_of_a_stream_that_nobody_holds_come(client):
-    before = threading.active_count()
-    futures = [client.stream().dynamic_quantize(SLOW) for _ in range(3)]
-    gc.collect()
-    assert [future.result(20).y.size for future in futures] == [4] * 3
-    del futures
-    assert threads_end(before)
-
-
-def test_a_stream_that_its_own_callbacks_hold_ends(client):
-    before = threading.active_count()
-    stream = client.stream()
-    found = weakref.ref(stream)
-    stream.dynamic_quantize(SLOW).add_done_callback(lambda future, stream=stream: stream)
-    del stream
-    assert threads_end(before) and found() is None
-
-
-def test_a_client_goes_with_its_streams(elsewhere):
-    client = quantd.Client(elsewhere)
-    found, stream = weakref.ref(client), client.stream()
-    future, reader = stream.quantize(X, 1.0), stream._core._reader
-    assert future.result(20).y.size == 4
-    del client, stream, future
-    assert comes(lambda: found() is None and not reader.is_alive())
-
-
-def test_a_stream_that_waits_to_be_opened_again_ends():
-    def stream(items, context):
-        yield from ()
-        context.set_trailing_metadata([("grpc-retry-pushback-ms", "500")])
-        context.abort(grpc.StatusCode.UNAVAILABLE, "later")
-
-    with RawServer(Stream=stream) as server, quantd.Client(server.address) as client:
-        calls = client.stream()
-        while not server.calls:
-            time.sleep(0.01)
-        reader = calls._core._reader
-        del calls
-        gc.collect()
-        reader.join(20)
-        assert not reader.is_alive()
 
 
 @pytest.mark.parametrize("last", [
