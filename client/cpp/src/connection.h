@@ -38,8 +38,8 @@ struct Attempts {
   int failed = 0;    // all of them, for the waits
   int lost = 0;      // those whose connection was lost on the way
   bool any = false;  // health has refused every server: it chooses among servers and vetoes none
-  // Set when nobody listened. The next attempt then waits for a connection, and does not sleep: only
-  // a waiting call lets gRPC see that there is one; without it gRPC looks every 5 s.
+  // Set when nobody listened. The next attempt then waits for a connection, and does not sleep:
+  // only a waiting call lets gRPC see that there is one; without it gRPC looks every 5 s.
   absl::Status nobody;
 };
 
