@@ -263,7 +263,7 @@ absl::Status Decode(const Model& model, Inventory* inventory, const Selection& s
   result->removes_config =
       std::none_of(inventory->weights.begin(), inventory->weights.end(), is_left) &&
       (!inventory->First(TensorRole::kUnknown).has_value());
-  size_t converted = 0;
+  size_t converted = gguf && !choice.has_only() ? 1 : 0;  // by the change of the file's format
   for (uint32_t i = 0; i < model.shards.size(); ++i) {
     std::vector<Decision>& decisions = result->decisions.emplace_back();
     for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
@@ -279,13 +279,16 @@ absl::Status Decode(const Model& model, Inventory* inventory, const Selection& s
         decision.fate = entry.role == TensorRole::kCodes ? Fate::kConverted : Fate::kPart;
         if (decision.fate == Fate::kConverted) decision.weight = entry.weight;
         converted += decision.fate == Fate::kConverted;
+      } else if (gguf && weight != nullptr) {
+        decision.fate = Fate::kLeftOut;  // a .safetensors has no type for it
+        absl::StrAppend(&decision.reason, ", and a .safetensors cannot hold ", tensor.dtype);
       } else if (entry.role == TensorRole::kActivation && result->removes_config) {
         decision.fate = Fate::kLeftOut;
         decision.reason = entry.reason;
       } else if (weight == nullptr && selected && (gguf || result->removes_config) &&
                  tensor.type != DataType::kUnspecified && tensor.type != result->target.output) {
         decision.fate = Fate::kCast;
-        converted += gguf;
+        converted += gguf ? 1 : 0;
       }
     }
   }

@@ -251,6 +251,9 @@ def test_gguf_as_llama_cpp_does():
     keys, made, _ = load_gguf("o.gguf")
     assert {name for name, entry in made.items() if entry[0] == "Q8_0"} == set(taken)
     assert keys["general.quantization_version"] == ("u32", 2) and keys["general.file_type"] == ("u32", 7)
+    out = convert("o.gguf", "-o", "one.safetensors", "--to=bf16", "--only=attn_q")
+    assert "cannot hold Q8_0" in out and load_tensors("one.safetensors")["blk.0.attn_q.weight"].dtype == BF16
+    assert {name for name, entry in made.items() if entry[0] == "Q8_0"} & set(load_tensors("one.safetensors")) == {"blk.0.attn_q.weight"}
     save_gguf("s.gguf", {"split.count": ("u16", 3), "split.no": ("u16", 0)}, tensors)
     assert "3 parts" in convert("s.gguf", "-o", "t.gguf", "--to=gguf:q8_0", code=2)
 
