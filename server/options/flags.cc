@@ -221,7 +221,8 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
                "memory"),
           o.memory.receiving),
       Count("max_inflight_requests", o.max_inflight_requests, 1024, 1, 1 << 20,
-            "Requests that may be in progress at the same time"),
+            "Requests that may be in progress at the same time, without those whose response is "
+            "computed"),
       Count("max_queued_requests", o.max_queued_requests, 1024, 0, 1 << 20,
             "Requests that may wait for memory; any further request fails with UNAVAILABLE"),
       Time("queue_timeout", o.queue_timeout, 30, none,

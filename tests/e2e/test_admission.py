@@ -8,20 +8,20 @@ from support import pb, tensor, wait_for
 
 
 def test_a_full_queue_asks_to_retry(start):
-    """Answers that a client does not read keep their permit: some requests wait for one, more are refused, and none is
+    """Answers that a client does not read keep their memory: some requests wait for it, more are refused, and none is
     lost."""
-    server = start("--max_inflight_requests=1", "--max_queued_requests=2")
-    # More than its connection takes in unread. Its next item waits as well, so one place is left.
+    server = start("--memory_budget_bytes=41943040", "--receive_budget_bytes=536870912", "--max_queued_requests=2", "--stall_timeout=60s")
+    # More than its connection takes in unread: this answer and the next one are kept.
     item = pb.StreamRequest(id=1, dynamic_quantize=pb.DynamicQuantizeRequest(x=tensor(np.ones(4_000_000))))
     unread = server.stub.Stream(iter([item] * 6), timeout=60)
     held = []
 
     def stands_still():
-        held.append(server.metrics()["quantd_inflight_requests"])
-        return held[-10:] == [1] * 10
+        held.append(server.metrics()["quantd_inflight_bytes"])
+        return held[-1] > 2 * 4_000_000 and held[-10:] == [held[-1]] * 10
 
-    wait_for(stands_still, 20, "the stream keeps its permit")
-    request = pb.DynamicQuantizeRequest(x=tensor(np.ones(100)))
+    wait_for(stands_still, 20, "the stream keeps its permits")
+    request = pb.DynamicQuantizeRequest(x=tensor(np.ones(6_000_000)))
     futures = [server.stub.DynamicQuantize.future(request, timeout=60) for _ in range(8)]
     wait_for(lambda: sum(future.done() for future in futures) >= 6, 20, "six requests are refused")
     answers = list(unread)
