@@ -74,30 +74,6 @@ TEST_F(ConnectionTest, WithoutAThreadAStartedCallFails) {
   EXPECT_TRUE(absl::IsResourceExhausted(AsyncCallOf(client)));
 }
 
-TEST_F(ConnectionTest, AStartedCallHasADeadline) {
-  ClientOptions options;
-  options.timeout = absl::Milliseconds(100);
-  Client client(Serve(), options);
-  service_->hang_from = 0;
-  EXPECT_TRUE(absl::IsDeadlineExceeded(AsyncCallOf(client)));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(CallOf(client)));
-}
-
-TEST_F(ConnectionTest, TheClientsEndWaitsForItsCallbacks) {
-  const std::string address = Serve();
-  for (int turn = 0; turn < 20; ++turn) {
-    std::atomic<int> answered{0};
-    {
-      Client client(address);
-      for (int i = 0; i < 20; ++i) {
-        client.DynamicQuantizeAsync(Small(), {},
-                                    [&](const absl::StatusOr<Quantized>&) { ++answered; });
-      }
-    }
-    EXPECT_EQ(answered, 20);
-  }
-}
-
 TEST_F(ConnectionTest, ACallbackMayStartTheNextCall) {
   Client client(Serve());
   std::promise<absl::Status> done;
@@ -108,20 +84,6 @@ TEST_F(ConnectionTest, ACallbackMayStartTheNextCall) {
         [&](const absl::StatusOr<Tensor>& back) { done.set_value(back.status()); });
   });
   EXPECT_EQ(done.get_future().get(), absl::OkStatus());
-}
-
-TEST_F(ConnectionTest, AServerThatGoesAwayBetweenPiecesIsAnError) {
-  ClientOptions options;
-  options.timeout = absl::Seconds(3);  // until then the next server may come
-  Client client(Serve(1 << 20), options);
-  service_->hang_from = 3;
-  std::thread end([&] {
-    while (service_->calls <= 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    server_->Shutdown(std::chrono::system_clock::now());
-  });
-  const absl::Status status = client.DynamicQuantize(Large(), ByRow()).status();
-  end.join();
-  EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsCancelled(status)) << status;
 }
 
 }  // namespace

@@ -22,18 +22,6 @@ TEST_F(ConnectionTest, AServerWithACertificateIsTrustedByItsSigner) {
   EXPECT_EQ(AsyncCallOf(other), absl::OkStatus());
 }
 
-TEST_F(ConnectionTest, BothSidesMayHaveCertificates) {
-  const std::string address = Serve(64 << 20, ServerTls(true));
-  ClientOptions options;
-  options.tls.ca_file = File("ca.pem", kTestCertificate);
-  Client stranger(address, options);
-  EXPECT_TRUE(absl::IsUnavailable(CallOf(stranger)));
-  options.tls.certificate_file = options.tls.ca_file;
-  setenv("QUANTD_TLS_KEY", File("key.pem", kTestKey).c_str(), 1);
-  Client known(address, options);
-  EXPECT_EQ(CallOf(known), absl::OkStatus());
-}
-
 TEST_F(ConnectionTest, AServerInPlainTextIsRefusedAndItSaysWhy) {
   ClientOptions options;
   options.tls.ca_file = File("ca.pem", kTestCertificate);
@@ -43,26 +31,6 @@ TEST_F(ConnectionTest, AServerInPlainTextIsRefusedAndItSaysWhy) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("this client uses TLS"));
   }
   EXPECT_EQ(service_->calls, 0);
-}
-
-TEST_F(ConnectionTest, WrongFilesAreTheErrorOfEveryCall) {
-  const std::string address = Serve();
-  const auto message = [&](const TlsOptions& tls) {
-    ClientOptions options;
-    options.tls = tls;
-    Client client(address, options);
-    EXPECT_EQ(CallOf(client), AsyncCallOf(client));
-    EXPECT_EQ(client.GetServerInfo().status(), CallOf(client));
-    EXPECT_TRUE(absl::IsInvalidArgument(CallOf(client))) << CallOf(client);
-    return std::string(CallOf(client).message());
-  };
-  EXPECT_THAT(message({"/nowhere/ca.pem", "", ""}),
-              HasSubstr("ca_file: can't read /nowhere/ca.pem"));
-  EXPECT_THAT(message({File("no.pem", "text"), "", ""}), HasSubstr("is not a PEM file"));
-  EXPECT_THAT(message({"", File("cert.pem", kTestCertificate), ""}), HasSubstr("needs both"));
-  EXPECT_EQ(service_->calls, 0);
-  Client nowhere("http://quantd");
-  EXPECT_THAT(std::string(CallOf(nowhere).message()), HasSubstr("quantd speaks gRPC"));
 }
 
 TEST_F(ConnectionTest, ABusyServerIsAskedAgainWhenItSaysWhen) {
@@ -154,23 +122,6 @@ TEST_F(ConnectionTest, AServerThatTakesLittleGetsPieces) {
     EXPECT_TRUE(absl::IsResourceExhausted(refused.DynamicQuantize(x, options).status()));
     server_->Shutdown();
   }
-}
-
-TEST_F(ConnectionTest, PiecesAreCutAgainForAServerThatTakesLess) {
-  Client client(Serve(1 << 20));
-  const auto first = client.DynamicQuantize(Large(), ByRow());
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(service_->asked, 1);
-  service_->Become(100'000, 100'000);
-  const auto second = client.DynamicQuantize(Large(), ByRow());
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(service_->asked, 2);
-  EXPECT_EQ(second->y.data, first->y.data);
-  EXPECT_EQ(second->scale.data, first->scale.data);
-  // A server that accepts less than it claims: there is no size to cut to.
-  service_->Become(100'000, 50'000);
-  EXPECT_TRUE(absl::IsResourceExhausted(client.DynamicQuantize(Large(), ByRow()).status()));
-  EXPECT_EQ(service_->asked, 3);
 }
 
 TEST_F(ConnectionTest, IntegersBecomeFloatsWhereTheScaleIsNotATypeOfY) {

@@ -79,30 +79,5 @@ TEST(QuantizedEntries, AreWhatTheFormatSays) {
   EXPECT_THAT(text(one, "", "int8", "int8"), HasSubstr("types of tensor 'w'"));
 }
 
-TEST(QuantizedEntries, MoreThanTheBoundAreRefused) {
-  QuantizedEntry entry;
-  entry.input_type = DataType::kFloat;
-  entry.y = {"y", DataType::kInt8, {1}};
-  entry.scale = {"s", DataType::kFloat, {}};
-  std::vector<QuantizedEntry> entries(kMaxQuantizedTensors + 1, entry);
-  for (size_t i = 0; i < entries.size(); ++i) entries[i].name = absl::StrCat(i);
-  EXPECT_THAT(QuantizedEntriesFromJson(QuantizedEntriesToJson(entries)).status().message(),
-              HasSubstr(absl::StrCat("more than ", kMaxQuantizedTensors, " quantized tensors")));
-}
-
-TEST(QuantizedEntries, ManyTakeNoLongerEach) {
-  QuantizedEntry entry;
-  entry.input_type = DataType::kFloat;
-  entry.y = {"y", DataType::kInt8, {1}};
-  entry.scale = {"s", DataType::kFloat, {}};
-  std::vector<QuantizedEntry> entries(30'000, entry);
-  for (size_t i = 0; i < entries.size(); ++i) entries[i].name = absl::StrCat("layer.", i);
-  const auto begin = std::chrono::steady_clock::now();
-  const auto read = QuantizedEntriesFromJson(QuantizedEntriesToJson(entries));
-  ASSERT_TRUE(read.ok());
-  EXPECT_EQ(read->size(), entries.size());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
-}
-
 }  // namespace
 }  // namespace quantd::cli

@@ -64,27 +64,5 @@ TEST_F(SharedRegionTest, ItGoesWithItsOwner) {
   EXPECT_TRUE(IsEmpty());
 }
 
-TEST_F(SharedRegionTest, TheEnvironmentsDirectory) {
-  EXPECT_EQ(SharedRegion::Create(1).status().code(), absl::StatusCode::kInvalidArgument);
-  setenv("QUANTD_SHARED_MEMORY_DIR", folder_.c_str(), 1);
-  EXPECT_TRUE(SharedRegion::Create(1).ok());
-  unsetenv("QUANTD_SHARED_MEMORY_DIR");
-}
-
-TEST_F(SharedRegionTest, WhatFailsLeavesNothing) {
-  EXPECT_EQ(SharedRegion::Create(1, folder_ + "/missing").status().code(),
-            absl::StatusCode::kNotFound);
-  EXPECT_FALSE(SharedRegion::Create(size_t{1} << 60, folder_).ok());
-  EXPECT_TRUE(IsEmpty());
-}
-
-TEST_F(SharedRegionTest, ATensorInIt) {
-  const auto region = SharedRegion::Create(100, folder_);
-  const Tensor tensor = Tensor::In(region->At(4, 8), v1::DATA_TYPE_FLOAT, {2});
-  EXPECT_EQ(tensor.shared->region, region->name());
-  EXPECT_EQ(tensor.shared->offset, 4);
-  EXPECT_EQ(tensor.Values<float>().status().code(), absl::StatusCode::kInvalidArgument);
-}
-
 }  // namespace
 }  // namespace quantd::client

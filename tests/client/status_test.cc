@@ -34,15 +34,6 @@ TEST(Status, CarriesTheFieldsAndTheDelay) {
   EXPECT_EQ(RetryDelay(status), absl::Milliseconds(1500));
 }
 
-TEST(Status, DetailsThatAreNoneDoNoHarm) {
-  const absl::Status status =
-      FromGrpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone", "\xff\xff not protobuf"));
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(FieldViolations(status).empty());
-  EXPECT_FALSE(RetryDelay(status).has_value());
-  EXPECT_TRUE(FromGrpc(grpc::Status::OK).ok());
-}
-
 // A server that stops, or a proxy before it, resets calls: the user has not cancelled them.
 TEST(Status, AResetOfThePeersIsUnavailable) {
   const auto code = [](grpc::StatusCode given, const char* message) {
@@ -54,18 +45,6 @@ TEST(Status, AResetOfThePeersIsUnavailable) {
   EXPECT_EQ(code(kCancelled, "CANCELLED"), absl::StatusCode::kCancelled);
   EXPECT_EQ(code(grpc::StatusCode::INTERNAL, "Received RST_STREAM with error code 2"),
             absl::StatusCode::kInternal);
-}
-
-TEST(Status, ItemErrorsOfAStreamAreTheSame) {
-  v1::ItemError error;
-  error.set_code(3);
-  error.set_message("bad");
-  auto* violation = error.add_field_violations();
-  violation->set_field("x.raw_data");
-  const absl::Status status = FromItemError(error);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  ASSERT_EQ(FieldViolations(status).size(), 1u);
-  EXPECT_EQ(FieldViolations(status)[0].field, "x.raw_data");
 }
 
 }  // namespace

@@ -12,32 +12,6 @@ std::string Error(const DynamicQuantizeParameters& parameters) {
   return ErrorText(PlanDynamicQuantize(parameters).status());
 }
 
-TEST(PlanDynamicQuantize, Defaults) {
-  const DynamicQuantizePlan plan = PlanDynamicQuantize({.x = kX}).value();
-  EXPECT_EQ(plan.output_type, DataType::kUint8);
-  EXPECT_EQ(plan.scale_type, DataType::kFloat);
-  EXPECT_EQ(plan.rule, ScaleRule::kRange);
-  EXPECT_TRUE(plan.scale_shape.empty());
-  EXPECT_EQ(plan.scale_bytes, 4u);
-  EXPECT_TRUE(plan.has_zero_point);
-  EXPECT_EQ(plan.zero_point_bytes, 1u);
-  EXPECT_FALSE(plan.has_tensor_scale);
-  EXPECT_EQ(plan.output_bytes, 6u);
-  EXPECT_TRUE(plan.saturate);
-  EXPECT_FALSE(plan.report_error);
-  EXPECT_EQ(plan.non_finite, NonFinite::kReject);
-}
-
-TEST(PlanDynamicQuantize, WhatIsAskedForIsPassedOn) {
-  const DynamicQuantizePlan plan =
-      PlanDynamicQuantize(
-          {.x = kX, .saturate = false, .non_finite = NonFinite::kIgnore, .report_error = true})
-          .value();
-  EXPECT_FALSE(plan.saturate);
-  EXPECT_TRUE(plan.report_error);
-  EXPECT_EQ(plan.non_finite, NonFinite::kIgnore);
-}
-
 TEST(PlanDynamicQuantize, RulesAndRanges) {
   struct Row {
     DataType output, scale;
@@ -79,20 +53,6 @@ TEST(PlanDynamicQuantize, RulesAndRanges) {
     EXPECT_EQ(plan.has_tensor_scale, row.rule == ScaleRule::kTwoLevel) << name;
     EXPECT_EQ(plan.scale_bytes, ByteSize(row.scale, 1)) << name;
   }
-}
-
-TEST(PlanDynamicQuantize, ScaleShapes) {
-  DynamicQuantizeParameters parameters{.x = kX, .output_type = DataType::kInt4};
-  parameters.granularity.axis = -1;
-  DynamicQuantizePlan plan = PlanDynamicQuantize(parameters).value();
-  EXPECT_EQ(plan.scale_shape, Shape{3});
-  EXPECT_EQ(plan.scale_bytes, 12u);
-  EXPECT_EQ(plan.zero_point_bytes, 2u) << "three INT4";
-  parameters.granularity.block_size = 2;
-  EXPECT_EQ(PlanDynamicQuantize(parameters)->scale_shape, (Shape{2, 2}));
-  parameters.granularity = {};
-  parameters.granularity.block_shape = {-1, 2};
-  EXPECT_EQ(PlanDynamicQuantize(parameters)->scale_shape, (Shape{1, 2}));
 }
 
 TEST(PlanDynamicQuantize, AnEmptyTensorClaimsNoMoreScalesThanFewBytes) {

@@ -50,49 +50,6 @@ TEST(PlanEmbeddings, TypesAndShapes) {
   EXPECT_EQ(plan.input_bytes, 16u);
 }
 
-TEST(PlanEmbeddings, WhatIsAskedForIsPassedOn) {
-  QuantizeEmbeddingsPlan plan = Plan({.x = kX, .recipe = Recipe::kUnit});
-  EXPECT_EQ(plan.recipe, Recipe::kUnit);
-  EXPECT_EQ(plan.width, 9);
-  EXPECT_EQ(plan.dimensions, 9);
-  EXPECT_EQ(plan.row_bytes, 9);
-  EXPECT_FALSE(plan.normalize || plan.report_error);
-  EXPECT_EQ(plan.non_finite, NonFinite::kReject);
-  plan = Plan({.x = kX,
-               .recipe = Recipe::kDirection,
-               .dimensions = 9,
-               .normalize = true,
-               .non_finite = NonFinite::kIgnore,
-               .report_error = true});
-  EXPECT_EQ(plan.recipe, Recipe::kDirection);
-  EXPECT_TRUE(plan.normalize && plan.report_error);
-  EXPECT_EQ(plan.non_finite, NonFinite::kIgnore);
-  QuantizeEmbeddingsParameters bits{
-      .x = kX, .recipe = Recipe::kBits, .output_type = DataType::kInt8};
-  for (const bool other : {false, true}) {
-    bits.bit_order = other ? BitOrder::kLsbFirst : BitOrder::kMsbFirst;
-    bits.bit_threshold = other ? BitThreshold::kGreaterOrEqual : BitThreshold::kGreater;
-    bits.signed_bits = other ? SignedBits::kTwosComplement : SignedBits::kOffset;
-    plan = Plan(bits);
-    EXPECT_EQ(plan.lsb_first, other);
-    EXPECT_EQ(plan.greater_or_equal, other);
-    EXPECT_EQ(plan.twos_complement, other);
-  }
-}
-
-TEST(PlanEmbeddings, EmptyTensors) {
-  for (const Shape& shape : {Shape{0}, Shape{0, 5}, Shape{5, 0}, Shape{1 << 30, 0, 7}}) {
-    const QuantizeEmbeddingsPlan plan =
-        Plan({.x = Zeros(DataType::kFloat, shape), .recipe = Recipe::kBits});
-    EXPECT_EQ(plan.output_bytes, 0u);
-    EXPECT_EQ(plan.output_shape.back(), (shape.back() + 7) / 8);
-  }
-  EXPECT_EQ(Error({.x = Zeros(DataType::kFloat, {3, 0}),
-                   .recipe = Recipe::kRanges,
-                   .ranges = Zeros(DataType::kFloat, {2, 0})}),
-            "OK");
-}
-
 // If a step has no factor, the kernel divides by it.
 TEST(PlanEmbeddings, FactorsWhereTheyAreExact) {
   const Tensor x = Floats({2}, {0, 0});

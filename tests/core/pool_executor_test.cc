@@ -103,42 +103,6 @@ class Meeting {
   int missing_;
 };
 
-// Even if this machine has fewer cores, the pool is as large as requested.
-TEST(Executor, UsesAllThreads) {
-  const Executor executor(5);
-  Meeting meeting(5);
-  executor.ParallelFor(5, [&](size_t) { EXPECT_TRUE(meeting.Meet()); });
-}
-
-TEST(Executor, JobsRunOnAllThreads) {
-  Meeting meeting(3);
-  const Executor executor(3);
-  for (int i = 0; i < 3; ++i) executor.Enqueue([&] { EXPECT_TRUE(meeting.Meet()); });
-}
-
-TEST(Executor, StartsItsThreadsWhenItIsTold) {
-  const auto threads = [] {
-    const std::filesystem::directory_iterator tasks("/proc/self/task");
-    return std::distance(begin(tasks), end(tasks));
-  };
-  const Executor executor(6);
-  executor.StartThreads();
-  EXPECT_GE(threads(), 6 + 1);
-}
-
-TEST(Executor, RunsEnqueuedJobsEvenWithOneThread) {
-  for (int threads : {1, 2}) {
-    std::atomic<int> done{0};
-    {
-      const Executor executor(threads);
-      for (int i = 0; i < 100; ++i) {
-        executor.Enqueue([&] { executor.ParallelFor(3, [&](size_t) { ++done; }); });
-      }
-    }  // waits for the jobs
-    EXPECT_EQ(done.load(), 300);
-  }
-}
-
 TEST(Executor, EnqueueDoesNotWait) {
   const Executor executor(1);
   std::mutex held;
@@ -150,17 +114,6 @@ TEST(Executor, EnqueueDoesNotWait) {
   });
   EXPECT_FALSE(ran.load());
   held.unlock();
-}
-
-TEST(Executor, WaitsForWhatAJobHolds) {
-  for (int round = 0; round < 5; ++round) {
-    const auto held = std::make_shared<int>(0);
-    {
-      const Executor executor(2);
-      for (int i = 0; i < 4; ++i) executor.Enqueue([held] {});
-    }
-    ASSERT_EQ(held.use_count(), 1);
-  }
 }
 
 // oneTBB's workers belong to the process: the largest pool decides how many there may be.
@@ -235,37 +188,6 @@ TEST_F(QuotaCpusTest, Version2RoundsUpAndTakesTheSmallestAncestor) {
   EXPECT_EQ(QuotaCpus(root_), 1);
 }
 
-// Without a namespace for groups: the process is in a group below the one where the mount begins.
-TEST_F(QuotaCpusTest, AGroupBelowTheContainersOwn) {
-  Write("/proc/self/cgroup", "0::/docker/0123/a\n");
-  Write("/proc/self/mountinfo", "30 22 0:25 /docker/0123 /cgroups ro - cgroup2 cgroup rw\n");
-  Write("/cgroups/cpu.max", "400000 100000\n");
-  EXPECT_EQ(QuotaCpus(root_), 4);
-  Write("/cgroups/a/cpu.max", "200000 100000\n");
-  EXPECT_EQ(QuotaCpus(root_), 2);
-}
-
-TEST_F(QuotaCpusTest, Version1) {
-  Write("/proc/self/cgroup", "5:memory:/a\n4:cpu,cpuacct:/a\n3:cpuset:/a\n");
-  Write("/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "400000\n");
-  Write("/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(QuotaCpus(root_), 4);
-  Write("/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "-1\n");
-  EXPECT_EQ(QuotaCpus(root_), 0);
-}
-
-// Version 1 may have several controllers in one hierarchy, mounted under the name of one or of all.
-// Other mounts and groups: tests/server/memory/container_test.cc.
-TEST_F(QuotaCpusTest, SeveralControllersInOneHierarchy) {
-  Write("/proc/self/cgroup", "1:cpuacct,cpu:/a:b\n");
-  Write("/sys/fs/cgroup/cpu/a:b/cpu.cfs_quota_us", "900000\n");
-  Write("/sys/fs/cgroup/cpu/a:b/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(QuotaCpus(root_), 9);
-  Write("/sys/fs/cgroup/cpuacct,cpu/cpu.cfs_quota_us", "1\n");
-  Write("/sys/fs/cgroup/cpuacct,cpu/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(QuotaCpus(root_), 1);
-}
-
 TEST_F(QuotaCpusTest, NonsenseIsNoLimit) {
   Write("/proc/self/cgroup", "nonsense\n0:\n0::/\n");
   for (const char* max : {"-5 0\n", "5 0\n", "0 5\n", "-5 -1\n", "5\n", "5 5 5\n", "5 x\n", "\n"}) {
@@ -326,13 +248,6 @@ TEST(ForEachTask, WithoutAPoolOneAfterTheOther) {
   std::atomic<int> runs{0};
   ForEachTask(&executor, 7, [&](size_t) { ++runs; });
   EXPECT_EQ(runs.load(), 7);
-}
-
-TEST(First, IsTheSmallest) {
-  First first(100);
-  EXPECT_EQ(first.index(), 100);
-  for (const int64_t found : {70, 90, 40, 40, 60, 100}) first.Found(found);
-  EXPECT_EQ(first.index(), 40);
 }
 
 TEST(Watch, TheFirstAnswerIsForAll) {

@@ -47,20 +47,6 @@ def test_the_example_says_why_not():
     assert (code, out) == (1, "") and "UNAVAILABLE" in err
 
 
-def test_the_environment_names_the_server(server):
-    assert run(None, {"QUANTD_ADDRESS": server.address})[0] == 0
-    code, out, err = run(None, {"QUANTD_ADDRESS": "http://" + server.address})
-    assert (code, out) == (1, "") and "INVALID_ARGUMENT" in err and "quantd speaks gRPC" in err
-
-
-def test_a_plain_server_is_no_server_with_tls(server):
-    code, out, err = run(server.address, {"QUANTD_TLS_CA": str(ROOT / "tests/e2e/test_cpp_client.py")})
-    assert (code, out) == (1, "") and "is not a PEM file" in err
-    roots = "/etc/ssl/certs/ca-certificates.crt"
-    code, out, err = run(server.address, {"QUANTD_TLS_CA": roots})
-    assert (code, out) == (1, "") and "UNAVAILABLE" in err and "this client uses TLS" in err
-
-
 def test_pieces_are_the_whole(start):
     small = start(SMALL)
     done = subprocess.run([str(SPLIT), "large", small.address], capture_output=True, text=True, timeout=120)

@@ -59,25 +59,6 @@ def test_a_busy_stream_ends_with_unavailable(start):
     assert server.process.wait(10) == 0
 
 
-def test_an_idle_stream_is_cut_at_the_drains_end(start):
-    server = start("--drain_seconds=1")
-    stop = threading.Event()
-
-    def items():
-        yield pb.StreamRequest(id=1, quantize=quantize([1.0]))
-        stop.wait(20)
-
-    stream = server.stub.Stream(items(), timeout=30)
-    assert next(stream).id == 1
-    begin = time.monotonic()
-    server.signal()
-    with pytest.raises(grpc.RpcError):
-        next(stream)
-    stop.set()
-    assert server.process.wait(10) == 0
-    assert 0.5 < time.monotonic() - begin < 5
-
-
 def test_calls_that_outlast_the_drain_are_told_to_go_elsewhere(start):
     """Calls end with UNAVAILABLE, which clients retry, and not with CANCELLED, whatever they were doing."""
     server = start("--drain_seconds=1")

@@ -229,25 +229,9 @@ def test_more_threads_than_there_may_be():
         assert "cannot start 1 thread for the log" in refused(["--listen=127.0.0.1:0"], before=group.command)
 
 
-def test_others_have_taken_the_processes(start):
-    """After its start, the server creates no thread that it could not do without."""
-    with Cgroup("pids", 64) as group:
-        server = start(before=group.command)
-        group.limit(1)
-        serves(server)
-        ends_cleanly(server)
-
-
 def test_256_mib(start):
     with Cgroup("memory", 256 * MIB) as group:
         server = start(before=group.command)
         assert f"memory_limit_bytes={256 * MIB} " in server.log()
         serves(server)
         ends_cleanly(server)
-
-
-def test_little_room_for_addresses(start):
-    """RLIMIT_AS counts mapped memory, not used memory: stacks, and the pieces in which messages are kept."""
-    server = start("--memory_budget_bytes=60000000", before=["prlimit", f"--as={1 << 30}"])
-    serves(server)
-    ends_cleanly(server)

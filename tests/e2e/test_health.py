@@ -7,7 +7,7 @@ import time
 import grpc
 import pytest
 
-from support import SERVICE, health_pb2, health_pb2_grpc, pb_grpc, quantize, rounds, wait_for
+from support import SERVICE, health_pb2, pb_grpc, quantize, rounds, wait_for
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -77,16 +77,3 @@ def test_a_drain_is_told_in_an_order_that_loses_nothing(start):
     assert server.stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
     assert server.process.wait(20) == 0
     assert time.monotonic() - begin > 3.9
-
-
-def test_watches_of_every_connection_take_no_calls_place(start):
-    """Clients of several servers keep a Watch open: even if the maximum number connect, as many calls as before are
-    possible."""
-    server = start("--max_connections=400", "--max_inflight_requests=4", "--max_queued_requests=4")
-    channels = [server.channel() for _ in range(300)]  # more than the 256 and 8 that are possible without them
-    watches = [health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60) for channel in channels]
-    assert [next(watch).status for watch in watches] == [SERVING] * len(watches)
-    late = pb_grpc.QuantizationServiceStub(channels[-1])
-    assert late.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
-    for watch in watches:
-        watch.cancel()

@@ -1,12 +1,10 @@
 """quantctl and files: formats of other programs, copies, bad files, and leftovers."""
 
 import json
-import struct
 
-import ml_dtypes
 import numpy as np
 import pytest
-from quantctl import quantctl, raw_tensors, read_quantized
+from quantctl import raw_tensors, read_quantized
 from quantctl import ctl as plain
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
@@ -43,30 +41,6 @@ def test_orders_and_widths_of_numpy(ctl, shape):
     assert (quantized(ctl, x.astype(">f4")) == expected).all()
     assert (quantized(ctl, np.asfortranarray(x.astype(">f8"))) == expected).all()
     assert (quantized(ctl, x.astype(np.float64)) == expected).all()
-
-
-def test_float64_says_that_it_is_rounded_and_comes_back(ctl, tmp_path):
-    x = np.array([[0.1, 1.0, 3.0], [1e-3, 7, 2]])
-    np.save("x.npy", x)
-    save_file({"x": x}, "x.safetensors")
-    for source in ("x.npy", "x.safetensors"):
-        code, _, err = quantctl("quantize", source, "-o", "y.safetensors", "--force", "--type=int16")
-        assert code == 0 and "float64" in err and "rounded to float" in err
-        assert quantctl("quantize", source, "-o", "y.safetensors", "--quiet", "--force", "--type=int16") == (0, "", "")
-        for output in ("b.npy", "b.safetensors"):
-            ctl("dequantize", "y.safetensors", "-o", output)
-        back = np.load("b.npy")
-        assert back.dtype == np.float64 and np.abs(back - x).max() < 1e-3
-        assert (next(iter(load_file("b.safetensors").values())) == back).all()
-        ctl("dequantize", "y.safetensors", "-o", "b.npy", "--output_type=float")
-        assert np.load("b.npy").dtype == np.float32
-
-
-def test_float8_npy_is_what_ml_dtypes_can_view(ctl):
-    x = normal(4, 4)
-    np.save("x.npy", x)
-    ctl("quantize", "x.npy", "-o", "y.npy", "--type=float8e4m3fn", "--scale=1")
-    assert (np.load("y.npy").view(ml_dtypes.float8_e4m3fn) == x.astype(ml_dtypes.float8_e4m3fn)).all()
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2)])
@@ -195,17 +169,6 @@ def test_files_of_the_first_release_are_read(ctl, kind):
     assert (np.load("one.npy") == np.load("other.npy")).all()
 
 
-def test_files_of_torch_types(ctl):
-    """F8_E4M3 as other tools write it, dequantized with flags only."""
-    codes = np.arange(0, 120, dtype=np.uint8)
-    header = json.dumps({"w": {"dtype": "F8_E4M3", "shape": [10, 12], "data_offsets": [0, 120]}}).encode()
-    with open("w.safetensors", "wb") as file:
-        file.write(struct.pack("<Q", len(header)) + header + codes.tobytes())
-    ctl("dequantize", "w.safetensors", "-o", "w.npy", "--scale=2")
-    expected = codes.view(ml_dtypes.float8_e4m3fn).astype(np.float32).reshape(10, 12) * 2
-    assert (np.load("w.npy") == expected).all()
-
-
 @pytest.mark.parametrize(
     "name, content, text",
     [
@@ -256,10 +219,3 @@ def test_what_exists_is_refused_without_force(ctl, tmp_path):
     assert "--output z.safetensors and --report z.safetensors" in ctl(*quantize, "z.safetensors", "--report=z.safetensors", code=2)
     ctl(*arguments)
     assert json.loads((tmp_path / "report.json").read_text())["tensors"][0]["output_type"] == "uint8"
-
-
-def test_what_is_quantized_is_not_quantized_again(ctl):
-    np.save("x.npy", normal(3, 4))
-    for output in ("y.npy", "y.safetensors"):
-        ctl("quantize", "x.npy", "-o", output)
-        assert f"{output} is quantized already: y" in ctl("quantize", output, "-o", "z.safetensors", code=2)

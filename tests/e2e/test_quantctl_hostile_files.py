@@ -1,17 +1,14 @@
 """quantctl and files whose headers are made to take memory or time: read, or refused with one line, within 256 MiB and in time."""
 
 import json
-import os
 import struct
 import subprocess
 
 import numpy as np
 import pytest
-from quantctl import ctl
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 from test_quantctl_large import MEMORY, command, environment
 
-INDEX = "model.safetensors.index.json"
 OUT = ["-o", "out.safetensors", "--quiet", "--threads=2"]
 
 
@@ -131,65 +128,3 @@ def test_headers_of_gguf():
     with open("m.gguf", "wb") as file:
         file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + array)
     assert f"claims {1 << 60} elements" in bounded(*convert)
-
-
-def test_shards_of_a_folder():
-    os.mkdir("m")
-    with open("m/config.json", "w") as file:
-        file.write("{}")
-    tensors = {}
-    for i in range(8):
-        header = f'{{"__metadata__":{{"k":"{"x" * 24_000_000}"}},"t{i}":{entry()}}}'
-        safetensors(f"m/{i}.safetensors", header.encode())
-        tensors[f"t{i}"] = f"{i}.safetensors"
-    with open(f"m/{INDEX}", "w") as file:
-        json.dump({"weight_map": tensors}, file)
-    convert = ["convert", "m", "-o", "o", "--to=fp8-tiles", "--quiet"]
-    assert "headers of the model's shards take" in bounded(*convert)
-    # The largest index that is allowed.
-    with open(f"m/{INDEX}", "w") as file:
-        file.write('{"weight_map":{' + ",".join(f'"{i}":"0.safetensors"' for i in range(2_500_000)) + "}}")
-    assert "it lists '0' in 0.safetensors, which does not hold it" in bounded(*convert)
-    with open(f"m/{INDEX}", "w") as file:
-        file.write('{"weight_map":{' + ",".join(f'"{i}":"{i}.safetensors"' for i in range(1_500_000)) + "}}")
-    assert "more than 10000 shards" in bounded(*convert)
-    for junk in JUNK.values():
-        with open(f"m/{INDEX}", "w") as file:
-            file.write(f'{{"weight_map":{{"t0":"0.safetensors"}},"x":{junk()}}}')
-        assert "besides its weight_map" in bounded(*convert)
-    with open(f"m/{INDEX}", "w") as file:
-        file.write('{"weight_map":{"t0":"0.safetensors","t0":"0.safetensors"}}')
-    assert "it lists 't0' twice" in bounded(*convert)
-
-
-def test_config_of_a_folder():
-    os.mkdir("m")
-    save_file({"a.weight": np.ones((4, 4), np.float32)}, "m/model.safetensors")
-    for text in ("[" + ",".join(["{}"] * 1_300_000) + "]", "[" * 90 + ",".join("1" * 2_000_000) + "]" * 90):
-        with open("m/config.json", "w") as file:
-            file.write(f'{{"x":{text}}}')
-        assert "more than 200000 values" in bounded("convert", "m", "-o", "o", "--to=fp8-tiles", "--quiet")
-
-
-def test_a_scale_that_two_tensors_share():
-    part = {"input_type": "float", "scale": {"tensor": "s", "type": "float", "shape": []}}
-    entries = {name: {**part, "y": {"tensor": name, "type": "int8", "shape": [2]}} for name in "ab"}
-    save_file(
-        {"a": np.int8([1, 2]), "b": np.int8([3, 4]), "s": np.array(2, np.float32)}, "q.safetensors",
-        metadata={"quantd": json.dumps({"version": 1, "tensors": entries})},
-    )
-    ctl("dequantize", "q.safetensors", "-o", "h.safetensors", "--only=^a$")
-    half = load_file("h.safetensors")
-    assert half["a"].tolist() == [2, 4] and half["b"].tolist() == [3, 4] and half["s"] == 2
-    ctl("dequantize", "h.safetensors", "-o", "all.safetensors")
-    assert {name: array.tolist() for name, array in load_file("all.safetensors").items()} == {"a": [2, 4], "b": [6, 8]}
-    # If a scale is given by a flag, the description of the other tensors still applies.
-    ctl("dequantize", "q.safetensors", "-o", "f.safetensors", "--only=^a$", "--scale=3")
-    ctl("dequantize", "f.safetensors", "-o", "g.safetensors")
-    assert {name: array.tolist() for name, array in load_file("g.safetensors").items()} == {"a": [3, 6], "b": [6, 8]}
-    # Codes that two tensors share cannot be both dequantized and kept.
-    entries["b"]["y"]["tensor"] = "a"
-    save_file(
-        {"a": np.int8([1, 2]), "s": np.array(2, np.float32)}, "q.safetensors", metadata={"quantd": json.dumps({"version": 1, "tensors": entries})}
-    )
-    assert "two tensors named 'a'" in ctl("dequantize", "q.safetensors", "-o", "i.safetensors", "--only=^a$", code=2)

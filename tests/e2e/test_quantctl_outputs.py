@@ -86,31 +86,6 @@ def test_what_cannot_be_written_is_found_before_the_work(arguments, words):
     assert contents(".") == before
 
 
-def test_a_description_of_another_file_is_not_removed():
-    files()
-    before = contents(".")
-    ctl("quantize", "good.npy", "-o", "g.safetensors")
-    for arguments in (["dequantize", "g.safetensors", "-o", "q.NPY"], ["calibrate", "x.npy", "-o", "q.NPY"],
-                      ["embeddings", "quantize", "x.npy", "-o", "q.NPY", "--preset=vespa"]):
-        assert "q.quantization.json" in ctl(*arguments, "--force", code=2)
-    open("mine.quantization.json", "w").write("{}")
-    assert "mine.quantization.json" in ctl("dequantize", "g.safetensors", "-o", "mine.npy", "--force", code=2)
-    os.remove("mine.quantization.json")
-    os.remove("g.safetensors")
-    assert contents(".") == before
-
-
-def test_what_a_killed_run_of_the_same_number_left_is_not_in_the_way():
-    """In a container every run is process 1."""
-    np.save("x.npy", np.float32([[1, 2], [3, 4]]))
-    script = 'for i in 1 2 3 4 5 6; do echo left >.quantctl-$$-$i.tmp; done; exec "$@"'
-    done = subprocess.run(["sh", "-c", script, "sh", BINARY, "quantize", "x.npy", "-o", "y.npy", "--quiet"], capture_output=True, text=True,
-                          timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    left = [name for name in os.listdir() if name.startswith(".quantctl-")]
-    assert len(left) == 6 and all(open(name).read() == "left\n" for name in left)
-
-
 def test_a_folder_that_is_read_needs_no_right_to_write():
     os.mkdir("read")
     np.save("read/f.npy", np.asfortranarray(np.random.default_rng(1).standard_normal((5, 4))))
@@ -131,13 +106,3 @@ def test_a_folder_that_is_read_needs_no_right_to_write():
         os.chmod("read", 0o755)
     assert np.abs(np.load("b.npy") - np.load("read/f.npy")).max() < 1e-3
     assert np.load("i.npy").tolist() == [[0.5, 1], [1.5, 2]]
-
-
-@pytest.mark.parametrize("closed, code", [("0<&-", 0), ("1>&-", 2), ("2>&-", 0), ("0<&- 2>&-", 0), ("0<&- 1>&- 2>&-", 2)])
-def test_what_is_printed_never_lands_in_an_output(here, closed, code):
-    """An opened file gets the lowest free number, and messages go to those below 3."""
-    np.save("x.npy", np.ones((3, 4)))  # doubles: a note is printed about them
-    shell = f'"$1" quantize x.npy -o y.npy --type=int8 --force {closed}'
-    done = subprocess.run(["sh", "-c", shell, "sh", str(BINARY)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == code
-    assert np.load("y.npy").dtype == np.int8

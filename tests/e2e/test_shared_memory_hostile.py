@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from shared import reference, shared_tensor
 from small_machine import mounted
-from support import UINT8, pb, quantize, rounds, tensor, wait_for
+from support import UINT8, pb, quantize, rounds, tensor
 
 CODE = grpc.StatusCode
 MIB = 1 << 20
@@ -18,11 +18,6 @@ MIB = 1 << 20
 @pytest.fixture(scope="module")
 def server_flags(folder):
     return (folder.flag,)
-
-
-def mapped(server, folder):
-    with open(f"/proc/{server.process.pid}/maps") as maps:
-        return sum(str(folder.path) in line for line in maps)
 
 
 def code_of(call, request):
@@ -128,22 +123,6 @@ def test_bytes_that_change_during_calls(server, folder):
         over.set()
         thread.join()
     assert set(seen) <= {CODE.OK, CODE.INVALID_ARGUMENT} and seen[CODE.OK] > 0, seen
-    works(server)
-
-
-def test_cancelled_calls_let_go(server, folder):
-    size = 32 * MIB
-    for name in "xy":
-        folder.file(name, size=size)
-    before = server.metrics()["quantd_inflight_requests"]
-    for method, request in requests_of(size) * 6:
-        call = getattr(server.stub, method).future(request)
-        time.sleep(0.003)
-        call.cancel()
-        wait_for(lambda: server.metrics()["quantd_inflight_requests"] == before, 10, "the call is over")
-    for name in "xy":
-        os.unlink(folder.path / name)
-    wait_for(lambda: mapped(server, folder) == 0, 10, "their regions are unmapped")
     works(server)
 
 

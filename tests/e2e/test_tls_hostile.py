@@ -6,11 +6,10 @@ import ssl
 import threading
 import time
 
-import numpy as np
 import pytest
 
-from http2 import DATA, HEADERS, Peer, frame, message, request_headers
-from support import SANITIZED, pb, quantize, tensor, wait_for
+from http2 import Peer
+from support import SANITIZED, quantize, wait_for
 from tls import files, start_tls  # noqa: F401
 
 pytestmark = pytest.mark.gate
@@ -100,30 +99,6 @@ def test_full_handshakes_by_the_hundred(files, start_tls):  # noqa: F811
     for thread in threads:
         thread.join()
     calls.stop()
-
-
-def test_who_does_not_read(files, start_tls):  # noqa: F811
-    """A response that stands still in TLS holds its memory only until another request needs it."""
-    server = start_tls(files, *files.flags, "--memory_budget_bytes=60000000", "--stall_timeout=1")
-    request = pb.DequantizeRequest(scale=tensor(1.0))
-    request.x.data_type, request.x.raw_data = 3, bytes(5_000_000)
-    request.x.shape.append(5_000_000)
-    body = message(request.SerializeToString())
-    with Peer(server.address, tls=files.context(), receive_buffer=4096, window=1 << 30) as peer:
-        for _ in range(3):
-            stream = peer.next_stream()
-            peer.send(frame(HEADERS, 4, stream, request_headers("Dequantize")))
-            sent = 0
-            while sent < len(body):
-                chunk = body[sent : sent + 16_000]
-                sent += len(chunk)
-                try:
-                    peer.send(frame(DATA, 1 if sent == len(body) else 0, stream, chunk))
-                except OSError:
-                    break
-        answer = server.stub.Quantize(quantize(np.ones(8_000_000), scale=1.0), timeout=60)
-        assert len(answer.y.raw_data) == 8_000_000
-    assert server.process.poll() is None
 
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer's memory is not the server's")

@@ -3,10 +3,8 @@
 import os
 import stat
 import subprocess
-import sys
 
 import grpc
-import numpy as np
 import pytest
 
 from http2 import HEADERS, Peer, frame, request_headers
@@ -132,23 +130,6 @@ def quantctl(*arguments, environment=None):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_quantctl(server, token_file, tmp_path):
-    np.save(tmp_path / "x.npy", np.ones((4, 4), np.float32))
-    convert = ["quantize", str(tmp_path / "x.npy"), "-o", str(tmp_path / "y.safetensors"), "--force", f"--address={server.address}"]
-    assert quantctl("health", f"--address={server.address}")[0] == 0
-    code, said = quantctl("info", f"--address={server.address}")
-    assert code == 1 and "a token is required" in said and "--auth_token_file" in said
-    assert quantctl("info", f"--address={server.address}", f"--auth_token_file={token_file}")[0] == 0
-    assert quantctl(*convert, environment={"QUANTD_AUTH_TOKEN_FILE": str(token_file)})[0] == 0
-    assert quantctl(*convert)[0] == 1
-    code, said = quantctl("info", f"--address={server.address}", "--auth_token_file=/none")
-    assert code == 2 and "quantctl: --auth_token_file: /none: No such file" in said
-    assert quantctl(*convert, "--auth_token_file=/none")[0] == 2
-    assert quantctl("parameters", "list", f"--address={server.address}", "--auth_token_file=/none")[0] == 2
-    code, said = quantctl("info", "--address=10.255.255.1:1", f"--auth_token_file={token_file}")
-    assert code == 2 and "is another machine and there is no TLS" in said
-
-
 # ---- Unix sockets
 
 
@@ -161,25 +142,3 @@ def test_socket_mode(start, tmp_path, flag, mode):
     finally:
         os.umask(old)
     assert stat.S_IMODE(path.stat().st_mode) == mode
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
-def test_a_group_may_connect(start, tmp_path):
-    """As with fsGroup: files in the folder get its group."""
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    os.chown(folder, 0, 4711)
-    folder.chmod(0o2775)
-    path = folder / "s"
-    start(listen=("127.0.0.1:0", f"unix:{path}"))
-    # Python gives up its privileges after its start, because only root may be able to read its folder.
-    become = "os.setgroups([]); os.setgid(int(sys.argv[1])); os.setuid(12345)"
-    program = f"import os, socket, sys; {become}; socket.socket(socket.AF_UNIX).connect({str(path)!r})"
-
-    def connects(group):
-        for parent in path.parents:
-            if parent != folder and parent.stat().st_uid == 0 and str(parent).startswith("/tmp/"):
-                parent.chmod(parent.stat().st_mode | 0o011)
-        return subprocess.run([sys.executable, "-c", program, str(group)], capture_output=True, check=False).returncode == 0
-
-    assert connects(4711) and not connects(4712)
