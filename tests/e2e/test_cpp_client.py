@@ -49,14 +49,14 @@ def test_the_example_says_why_not():
 
 def test_pieces_are_the_whole(start):
     small = start(SMALL)
-    done = subprocess.run([str(SPLIT), "large", small.address], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([str(SPLIT), small.address], capture_output=True, text=True, timeout=120)
     assert done.stdout == "OK\n", done.stdout + done.stderr
     assert started(small) > 30
 
 
 def test_a_server_that_dies_between_pieces_is_an_error(start):
     small = start(SMALL)
-    process = subprocess.Popen([str(SPLIT), "large", small.address], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([str(SPLIT), small.address], stdout=subprocess.PIPE, text=True)
     wait_for(lambda: started(small) > 5, 30, "the first pieces")
     small.signal(signal.SIGKILL)
     killed = time.monotonic()

@@ -144,7 +144,7 @@ client/node                 264    104
 client/python              5679   3247
 client/python-core         1525   1009
 client/rust                 296    113
-client                       40   2300
+client                       40   2243
 proto                       712      0
 deploy/front                 72      0
 deploy/helm                1915      0
@@ -157,11 +157,11 @@ tests/browser                 0    201
 tests/checkpoints             0   1071
 tests/conformance             0   1275
 tests/conformance/quantd_conformance      0   4355
-tests/deploy                  0   1349
-tests/e2e                     0   9634
-tests/fuzz                    0   2196
+tests/deploy                  0   1215
+tests/e2e                     0   9296
+tests/fuzz                    0   1721
 tests/image                   0     94
-tests/interop                 0    889
+tests/interop                 0    808
 tests/languages               0    445
 tests/monitoring              0    874
 tests/packages                0    159
