@@ -22,12 +22,12 @@ constexpr uint64_t kMostRead = 1 << 16;
 
 // Names that only quantized models have.
 constexpr char kPartNames[] =
-    R"((weight|proj|bias|qscale)_scales?(_inv|_2)?$|_scale_(inv|2)$|weight_global_scale$|weight_sf)"
+    R"((weight|proj|bias|qscale)_scales?(_inv|_2)?$|_scale_inv$|weight_global_scale$|weight_sf)"
     R"(|(^|[._])(zero_points?|scale_weight|qscale_weight|qweight|qzeros|scales|g_idx|SCB|SCBt)$)"
     R"(|(^|[._])(absmax|quant_map|bitmask|compressed|row_offsets|pre_quant_scale|weight_shape)$)"
     R"(|weight_format$|quant_state|(^|[._])(packed|blocks)$|weight_(bitmask|compressed|packed))";
 constexpr char kActivationNames[] =
-    R"((^|[._])(input|output|activation|[kvq]|prob|prob_output)_)"
+    R"((^|\.|proj_|weight_)(input|output|activation|[kvq]|prob|prob_output)_)"
     R"((scale|scale_ub|zero_point|global_scale)$)"
     R"(|(^|\.)(qscale_act|scale_input|scale_output|scaled_fp8|input_scale_inv)$)";
 // Integers that are no codes, in models that are not quantized.
