@@ -90,6 +90,7 @@ const FORMATS = {
   MXFP8: mx('FLOAT8E4M3FN'), MXFP8E5M2: mx('FLOAT8E5M2'), MXFP6E2M3: mx('FLOAT6E2M3'), MXFP6E3M2: mx('FLOAT6E3M2'),
   MXFP4: mx('FLOAT4E2M1'), MXINT8: mx('INT8'), NVFP4: mx('FLOAT4E2M1', 16, 'FLOAT8E4M3FN'),
 };
+const USUAL = [...Object.keys(ALIASES), ...Object.keys(FORMATS)].map((name) => [name, name.toLowerCase()]);
 const bare = (name) => name.toUpperCase().replace(/[^A-Z0-9]/g, '');
 
 /** The contract's name of a value: DATA_TYPE_INT8 of INT8, int8, DATA_TYPE_INT8; also of a type's usual names, such as e4m3. */
@@ -100,12 +101,12 @@ function valueOf(type, given, at) {
   const short = new Map(names.map((name) => [bare(name.slice(prefix.length)), name]));
   const word = typeof given === 'string' ? bare(given).replace(bare(prefix), '') : '';
   const name = short.get(word) ?? (type === 'DataType' ? short.get(ALIASES[word]) : undefined);
-  if (name === undefined) throw new TypeError(`${at} is ${said(given)}, no value of ${type}${suggestion(word, short)}`);
+  if (name === undefined) throw new TypeError(`${at} is ${said(given)}, no value of ${type}${suggestion(word, short, type === 'DataType' ? USUAL : [])}`);
   return name;
 }
 
-/** ", did you mean ...?" of the closest word, else all of them. */
-function suggestion(word, known) {
+/** ", did you mean ...?" of the closest word, known or usual, else all that are known. */
+function suggestion(word, known, usual = []) {
   const distance = (a, b) => {
     let row = Array.from({length: b.length + 1}, (_, j) => j);
     for (let i = 1; i <= a.length; i++) {
@@ -117,7 +118,7 @@ function suggestion(word, known) {
   };
   let best;
   let least = Math.max(2, Math.floor(word.length / 3)) + 1;
-  for (const [name, shown] of word.length > 64 ? [] : known) {
+  for (const [name, shown] of word.length > 64 ? [] : [...known, ...usual]) {
     const far = distance(word, name);
     if (far < least && far < name.length) [least, best] = [far, shown];
   }

@@ -16,6 +16,7 @@ test('what would be sent wrong is refused, with the field and a suggestion', asy
   for (const [request, pattern] of [
     [{x: one, output_type: 'INT8'}, /output_type is not a field of DynamicQuantizeRequest, did you mean outputType\?/],
     [{x: one, outputType: 'INT9'}, /outputType is "INT9", no value of DataType, did you mean DATA_TYPE_INT[48]\?/],
+    [{x: one, outputType: 'mxfp9'}, /outputType is "mxfp9", no value of DataType, did you mean mxfp[48]\?/],
     [{x: one, outputType: 'nothing'}, /outputType is "nothing", no value of DataType: .*DATA_TYPE_INT8/],
     [{x: one, axis: 0.5}, /axis is 0\.5/],
     [{x: one, axis: 2 ** 60}, /axis is 1152921504606847000/],

@@ -101,6 +101,13 @@ TEST_F(OptionsTest, WrongUsageIsOneLineThatNamesIt) {
   EXPECT_THAT(text({"inspect", "a.npy", "b.npy"}), HasSubstr("'b.npy' is one file too many"));
 }
 
+// As in Python.
+TEST_F(OptionsTest, CalibrationIsByMinMaxUnlessSaid) {
+  const auto line = Parse({"calibrate", "x.npy", "-o", "r.npy"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.calibrate.method, "min_max");
+}
+
 // With - or _, in capitals or not.
 TEST_F(OptionsTest, SpellingsThatAreTheSame) {
   const auto line = Parse({"calibrate", "x.npy", "-o", "r.npy", "--state-out=s", "--method=Min-Max",

@@ -35,6 +35,8 @@ def test_the_recipe_works_by_paste(tmp_path):
     process = subprocess.Popen(server.rstrip(" &\n").split(), cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
     try:
         wait_for(lambda: shell(clients[0]).returncode == 0, 30, "quantctl info")
+        in_plain_text = shell("quantctl info --address=localhost:50051")
+        assert in_plain_text.returncode == 1 and "--tls_ca" in in_plain_text.stderr
         scraped = shell(clients[1])
         assert scraped.returncode == 0 and "quantd_build_info" in scraped.stdout, scraped.stderr
     finally:

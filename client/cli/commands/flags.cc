@@ -205,9 +205,9 @@ Flags& Flags::Calibrate() {
   CalibrateFlags& c = o_->calibrate;
   Group("Calibration");
   OneOf("--method", &c.method, "METHOD",
-        "The range: mse (default), of the smallest squared error; min_max, of all values; "
-        "percentile, of all but the outermost; entropy, of the least information lost",
-        {"mse", "min_max", "percentile", "entropy"});
+        "The range: min_max (default), of all values; percentile, of all but the outermost; "
+        "entropy, of the least information lost; mse, of the smallest squared error",
+        {"min_max", "percentile", "entropy", "mse"});
   Type("The type that will be quantized to (default uint8)", false);
   Axis(
       "One scale per index along this dimension (counted from the end if negative); default: one "

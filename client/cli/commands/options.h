@@ -24,7 +24,7 @@ struct EmbeddingFlags {
 // The flags of calibrate, besides type, axis and non_finite.
 struct CalibrateFlags {
   std::vector<std::string> inputs, states;
-  std::string method = "mse", symmetry, state_out;
+  std::string method = "min_max", symmetry, state_out;
   double percentile = 0;
 };
 

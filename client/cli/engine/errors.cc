@@ -29,7 +29,10 @@ absl::Status WithText(const absl::Status& status, absl::string_view text) {
 
 absl::Status ServerError(const absl::Status& status, absl::string_view address) {
   std::string text(status.message());
-  if (absl::IsUnavailable(status)) {
+  if (absl::StrContains(text, "http1.x server") || absl::StrContains(text, "parsing HTTP/2")) {
+    text = absl::StrCat(address, " answers, but not in plain HTTP/2: does it need TLS (--tls_ca)? ",
+                        text);
+  } else if (absl::IsUnavailable(status)) {
     text = client::RetryDelay(status).has_value()
                ? absl::StrCat(text, "; the server at ", address, " is busy, try again")
                : absl::StrCat("cannot reach ", address, ": ", text,

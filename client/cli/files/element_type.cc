@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "files/closest_name.h"
 #include "quantd/values.h"
 
@@ -129,7 +130,9 @@ std::vector<std::string> DataTypeNames() {
 }
 
 std::string PlainTypeName(absl::string_view text) {
-  return absl::StrReplaceAll(absl::AsciiStrToLower(text), {{"-", ""}, {"_", ""}});
+  const std::string plain =
+      absl::StrReplaceAll(absl::AsciiStrToLower(text), {{"-", ""}, {"_", ""}});
+  return std::string(absl::StripPrefix(plain, "datatype"));
 }
 
 absl::StatusOr<DataType> ParseDataType(absl::string_view text) {

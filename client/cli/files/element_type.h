@@ -40,7 +40,7 @@ absl::StatusOr<DataType> ParseDataType(absl::string_view text);
 
 // The names that ParseDataType accepts, aliases last.
 std::vector<std::string> DataTypeNames();
-// The name as it is compared: in small letters, without - and _.
+// The name as it is compared: in small letters, without -, _ and the contract's DATA_TYPE_.
 std::string PlainTypeName(absl::string_view text);
 
 // The values of packed, little-endian elements. REQUIRES: not of Family::kOpaque; bytes.size()

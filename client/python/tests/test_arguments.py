@@ -220,6 +220,7 @@ def test_a_wrong_type_lists_types_by_their_use():
 def test_choices_in_other_spellings_and_misspelt():
     assert choices.choice("Min-Max", calibration.METHODS, "method") == choices.choice("min_max", calibration.METHODS, "method")
     for call, meant in ((lambda: choices.choice("percentle", calibration.METHODS, "method"), "percentile"),
-                        (lambda: embeddings.chosen("pgvectr", {}), "pgvector")):
+                        (lambda: embeddings.chosen("pgvectr", {}), "pgvector"),
+                        (lambda: quantd.data_type("fp9"), "fp8"), (lambda: quantd.data_type("mxfp9"), "mxfp8")):
         with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
             call()

@@ -218,7 +218,7 @@ def data_type(value: Union[DataTypeLike, str], name: str = "type") -> DataType:
             return _OF_PLAIN_NAME[_plain(value)]
         if _plain(value) in _FORMATS:
             raise wrong_value(name, f"{name}: {value!r} is a format of blocks, which dynamic_quantize takes as output_type")
-        near = difflib.get_close_matches(value.lower(), _OF_NAME, 1)
+        near = difflib.get_close_matches(value.lower(), [*_OF_NAME, *_ALIASES, *_FORMATS], 1)
         meant = f"; did you mean {near[0]!r}?" if near else "."
         raise wrong_value(name, f"{name}: unknown data type {value!r}{meant} There are{_BY_USE}")
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
