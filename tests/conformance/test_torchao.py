@@ -54,6 +54,15 @@ def test_microscaling(client, xt, t):
     count(f"{VERSION}, microscaling", x.size)
 
 
+@pytest.mark.parametrize("t", ELEMENTS, ids=name)
+def test_microscaling_of_zeros_and_denormals_differs(client, t):
+    x = np.zeros((2, 32), np.float32)
+    x[1, 0] = 1e-44
+    theirs = to_mx(tensor(x), ELEMENTS[t], 32)[0].view(torch.uint8).numpy()[:, 0].tolist()
+    ours = ot.codes(ask.dynamic_quantize(client, x, output_type=t, scale_type=ot.E8M0, axis=1, block_size=32).scale)[:, 0].tolist()
+    assert (theirs, ours) == ([0, 0], [0x7F, 0])
+
+
 def nvfp4(client, x):
     ours = ask.dynamic_quantize(client, x, output_type=ot.E2M1, scale_type=ot.E4M3FN, axis=1, block_size=16)
     ts = per_tensor_amax_to_scale(torch.abs(tensor(x)).max())
@@ -74,3 +83,19 @@ def test_nvfp4(client, xt):
     different = ot.codes(ours.y) != ot.codes(y)
     assert not (different & ~near).any()
     count(f"{VERSION}, NVFP4", int((~near).sum()))
+
+
+def test_nvfp4_next_to_a_tie_differs(client):
+    """x / (bs * ts) is 1.25, a tie; with torchao's reciprocal the result is above it."""
+    x = np.zeros((1, 16), np.float32)
+    x[0, 0], x[0, 1] = np.float32(6.732655), np.float32(1.4026365)
+    ours, (_, y, _) = nvfp4(client, x)
+    assert (ot.to_float(y)[0, 1], ot.to_float(ours.y)[0, 1]) == (1.5, 1.0)
+
+
+def test_nvfp4_of_small_blocks_differs(client):
+    """torchao's least block scale is 2^-6, the specification's 2^-9 (the smallest that E4M3FN has)."""
+    x = np.zeros((1, 32), np.float32)
+    x[0, 0], x[0, 16] = 1000.0, 0.01
+    ours, (scale, _, _) = nvfp4(client, x)
+    assert ot.to_float(scale)[0, 1] == 2.0**-6 and ot.to_float(ours.scale)[0, 1] == 2.0**-8

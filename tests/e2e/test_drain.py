@@ -59,35 +59,6 @@ def test_a_busy_stream_ends_with_unavailable(start):
     assert server.process.wait(10) == 0
 
 
-def test_calls_that_outlast_the_drain_are_told_to_go_elsewhere(start):
-    """Calls end with UNAVAILABLE, which clients retry, and not with CANCELLED, whatever they were doing."""
-    server = start("--drain_seconds=1")
-    stop = threading.Event()
-
-    def never_begins():
-        stop.wait(30)
-        yield b""
-
-    def items():
-        yield pb.StreamRequest(id=1, quantize=quantize([1.0]))
-        stop.wait(30)
-
-    channel = server.channel()
-    # A unary call whose request does not arrive, and a stream between two items.
-    upload = channel.stream_unary(f"/{SERVICE}/Quantize").future(never_begins(), timeout=30)
-    stream = server.stub.Stream(items(), timeout=30)
-    assert next(stream).id == 1
-    wait_for(lambda: server.metrics()["quantd_calls"] >= 2, 10, "both calls are here")
-    server.signal()
-    assert upload.exception().code() == grpc.StatusCode.UNAVAILABLE
-    with pytest.raises(grpc.RpcError) as error:
-        next(stream)
-    assert error.value.code() == grpc.StatusCode.UNAVAILABLE
-    assert "draining" in upload.exception().details() and "draining" in error.value.details()
-    stop.set()
-    assert server.process.wait(10) == 0
-
-
 def test_who_comes_during_the_drain_is_refused_cleanly(start):
     server = start("--drain_seconds=20")
     stop = threading.Event()

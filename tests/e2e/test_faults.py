@@ -70,12 +70,6 @@ def test_a_folder_that_takes_no_file(tmp_path, flags, mount, why):
     assert why in line and str(tmp_path) in line
 
 
-def test_a_ready_file_that_may_not_grow_is_not_left_in_pieces(tmp_path):
-    """Otherwise the kernel's signal would end the server without a message."""
-    assert "File too large" in refused(ready_file(tmp_path), before=["prlimit", "--fsize=0"])
-    assert os.listdir(tmp_path) == []
-
-
 def test_without_standard_files(start):
     """Their numbers must not be given to sockets: lines of the log would be sent to a client."""
     server = start(before=["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"])

@@ -7,7 +7,6 @@ import socket
 
 import grpc
 import numpy as np
-import pytest
 
 from http2 import DATA, Peer, frame
 from support import pb, quantize, run, tensor, wait_for
@@ -69,17 +68,6 @@ def test_what_cannot_serve_says_so_in_json(start):
     code, _, error = run("--log_format=json", "--listen=192.0.2.1:1", "--http_listen=")
     assert code == 2
     assert "192.0.2.1" in json.loads(error)["error"]
-
-
-@pytest.mark.parametrize("level, expected", [("error", 0), ("warn", 0), ("info", 1), ("debug", 1)])
-def test_levels(start, level, expected):
-    server = start(f"--log_level={level}")
-    bad(server.stub)
-    if expected:
-        first(server, "call failed")
-    assert server.stop() == 0
-    assert len(lines(server, "call failed")) == expected
-    assert len(lines(server, "listening")) == expected
 
 
 def test_connections_that_are_ended_have_a_line(start):

@@ -8,7 +8,6 @@ import grpc
 import numpy as np
 import pytest
 from shared import reference, shared_tensor
-from small_machine import mounted
 from support import UINT8, pb, quantize, rounds, tensor
 
 CODE = grpc.StatusCode
@@ -123,22 +122,4 @@ def test_bytes_that_change_during_calls(server, folder):
         over.set()
         thread.join()
     assert set(seen) <= {CODE.OK, CODE.INVALID_ARGUMENT} and seen[CODE.OK] > 0, seen
-    works(server)
-
-
-@pytest.mark.parametrize("victim", ["x", "y"])
-def test_a_volume_without_room_for_what_is_missing(start, tmp_path, victim):
-    """If the volume has no room for pages, the call that needed them ends."""
-    other = "y" if victim == "x" else "x"
-    volume = mounted(
-        tmp_path,
-        'mount -t tmpfs -o size=8200k none "$0"',
-        f'truncate -s 4M "$0/{victim}"',
-        f'head -c 4M /dev/zero >"$0/{other}"',
-        'head -c 4M /dev/zero >"$0/rest"',
-    )
-    server = start(f"--shared_memory_dir={tmp_path}", before=volume)
-    for method, request in requests_of(4 * MIB):
-        if victim == "x" or request.HasField("output"):
-            assert code_of(getattr(server.stub, method), request) == CODE.FAILED_PRECONDITION
     works(server)

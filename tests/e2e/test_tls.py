@@ -6,7 +6,7 @@ import grpc
 import numpy as np
 import pytest
 
-from support import health_pb2, health_pb2_grpc, pb, pb_grpc, quantize, run, tensor, wait_for
+from support import health_pb2, health_pb2_grpc, pb, pb_grpc, quantize, tensor, wait_for
 from tls import Files, TlsServer, files, hang_up, own_files, s_client, start_tls  # noqa: F401
 
 
@@ -137,25 +137,6 @@ def test_mutual_http(mutual, files):  # noqa: F811
 
 
 # ---- At start
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (lambda f: [f"--tls_cert={f.cert}"], "--tls_cert is given, --tls_key is not: TLS needs both"),
-        (lambda f: [f"--tls_key={f.key}"], "--tls_key is given, --tls_cert is not: TLS needs both"),
-        (lambda f: [f"--tls_client_ca={f.cert}"], "--tls_client_ca is given, --tls_cert and --tls_key are not"),
-        (lambda f: [f"--tls_cert={f.cert}", f"--tls_key={f.client[1]}"], "is not the key of the certificate in "),
-        (lambda f: ["--socket_mode=0888"], "invalid value '0888' for --socket_mode: must be octal, 0600 to 0777"),
-    ],
-)
-def test_what_cannot_be_used(files, change, message):  # noqa: F811
-    """One line and exit code 2; tests/server/access/certificates_test.cc has everything that can be wrong with a file."""
-    code, out, err = run("--listen=127.0.0.1:0", "--http_listen=", *change(files))
-    lines = err.splitlines()
-    assert code == 2 and out == ""
-    assert lines[-1].startswith("quantd: ") and message in lines[-1]
-    assert len([line for line in lines if line.startswith("quantd: ")]) == 1
 
 
 @pytest.mark.parametrize("listen, warnings", [("0.0.0.0:0", 1), ("[::]:0", 1), ("127.0.0.1:0", 0)])

@@ -48,15 +48,6 @@ def test_calls(address):
     run(calls())
 
 
-def test_a_thousand_calls_at_once(address):
-    async def calls():
-        async with quantd.AsyncClient(address) as client:
-            answers = await asyncio.gather(*(client.quantize(np.full(8, i % 200, np.float32), 1.0) for i in range(1000)))
-        assert all((answer.y == i % 200).all() for i, answer in enumerate(answers))
-
-    run(calls())
-
-
 def test_timeouts_and_retries():
     left = [2]
 

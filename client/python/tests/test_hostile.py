@@ -55,26 +55,6 @@ def test_nonsense_about_scales():
                 client.dynamic_quantize(np.ones(4, np.float32))
 
 
-@pytest.mark.parametrize("limit,budget", [(1, 0), (100, 0), (0, 1), ((1 << 64) - 1, 0)])
-def test_nonsense_about_limits(limit, budget):
-    def quantize(request, context):
-        return y(len(messages.QuantizeRequest.FromString(request).x.raw_data) // 4)
-
-    with RawServer(GetServerInfo=info(limit, budget), Quantize=quantize) as server:
-        with quantd.Client(server.address, timeout=60) as client:
-            if limit > 1 << 40:
-                assert client.quantize(X, 1.0).y.size == X.size
-            else:
-                with pytest.raises(quantd.ResourceExhaustedError, match="does not fit into a message"):
-                    client.quantize(X, 1.0)
-
-
-def test_servers_without_info_get_one_message():
-    with RawServer(Quantize=lambda *_: y(300_000)) as server, quantd.Client(server.address, timeout=20) as client:
-        assert client.quantize(X, 1.0).y.size == X.size
-        assert [name for name, _ in server.calls] == ["Quantize"]  # it does not know GetServerInfo
-
-
 def test_a_timeout_is_for_all_pieces_together():
     def slow(request, context):
         time.sleep(0.2)

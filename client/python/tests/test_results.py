@@ -97,18 +97,6 @@ def test_dequantized_is_an_operand(client):
     np.testing.assert_array_equal(taken, back.y + 1)
 
 
-def test_errors_cross_processes(client):
-    with pytest.raises(quantd.InvalidArgumentError) as caught:
-        client.quantize(X, np.ones(5, np.float32), axis=0)
-    for error in (caught.value, quantd.UnavailableError(caught.value.code, "gone", retry_after=0.5, no_retry=True),
-                  quantd.QuantdError(caught.value.code, "x", reason="R", metadata={"a": "b"}),
-                  quantd.DeadlineExceededError(caught.value.code, "late"), quantd.ResourceExhaustedError(caught.value.code, "big")):
-        again = pickle.loads(pickle.dumps(error))
-        assert type(again) is type(error) and str(again) == str(error) and vars(again) == vars(error)
-        assert vars(copy.deepcopy(error)) == vars(error)
-    assert caught.value.field_violations
-
-
 def test_results_have_the_shape_the_type_and_the_bytes_of_what_is_stored(client):
     found = client.dynamic_quantize(X, axis=0, output_type="int4")
     assert (found.shape, found.dtype, found.nbytes) == (X.shape, found.y.dtype, X.size // 2 + 4 * len(X) + len(X) // 2)

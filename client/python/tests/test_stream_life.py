@@ -1,7 +1,5 @@
 """Streams that are used in their own callbacks, and streams that nobody closes."""
 
-import asyncio
-import gc
 import subprocess
 import sys
 import threading
@@ -11,7 +9,6 @@ import numpy as np
 import pytest
 
 import fake_server
-import quantd
 
 SERVER = "elsewhere"
 X = np.ones(4, np.float32)
@@ -64,54 +61,6 @@ def test_a_callback_closes_its_stream(client, name):
     with pytest.raises(ValueError, match="closed"):
         stream.quantize(X, 1.0)
     stream.close()
-
-
-def test_a_callback_that_waits_for_its_own_stream_is_told(client):
-    with client.stream() as stream:
-        for wait in ("result", "exception"):
-            error = after_first_answer(stream, lambda: getattr(stream.quantize(X, 1.0), wait)())
-            assert isinstance(error, RuntimeError) and "callback waits for another answer" in str(error)
-        with_a_timeout = after_first_answer(stream, lambda: stream.quantize(X, 1.0).result(0.1))
-        assert isinstance(with_a_timeout, TimeoutError) or type(with_a_timeout).__name__ == "TimeoutError"
-        assert stream.quantize(X, 1.0).result(20).y.size == 4
-
-
-@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, asyncio.CancelledError])
-def test_exceptions_of_callbacks_harm_nobody(client, error, caplog):
-    def fail(future):
-        raise error
-
-    with client.stream() as stream:
-        slow = stream.dynamic_quantize(SLOW)
-        slow.add_done_callback(fail)
-        assert slow.result(20).y.size == 4
-        assert stream.quantize(X, 1.0).result(20).y.size == 4
-    assert error.__name__ in caplog.text
-
-
-def comes(condition, seconds=20):
-    """Whether it becomes true within some time; garbage is collected meanwhile."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        gc.collect()
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def threads_end(most):
-    """Whether the number of threads falls to this within some time."""
-    return comes(lambda: threading.active_count() <= most)
-
-
-def test_streams_that_nobody_closes_end(elsewhere):
-    before = threading.active_count()
-    with quantd.Client(elsewhere) as client:
-        for _ in range(10):
-            assert client.stream().quantize(X, 1.0).result(20).y.size == 4
-        client.stream()
-        assert threads_end(before + 1)  # those of gRPC for the client
 
 
 @pytest.mark.parametrize("last", [

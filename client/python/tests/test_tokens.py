@@ -2,7 +2,6 @@
 
 import os
 import re
-import socket
 
 import grpc
 import numpy as np
@@ -146,22 +145,6 @@ def test_no_token_in_clear_to_another_machine(kind, address, mine, monkeypatch):
     kind(address, allow_insecure_token=True).__exit__()
     if "xds" not in address:
         kind(address, credentials=grpc.ssl_channel_credentials()).__exit__()
-
-
-@BOTH
-def test_a_proxy_does_not_see_it(kind, mine, monkeypatch):
-    """Plain text to this machine, where a remote proxy would read it."""
-    with socket.create_server(("127.0.0.1", 0)) as proxy, Hearing() as server:
-        for name in ("http_proxy", "https_proxy", "grpc_proxy"):
-            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
-        for name in ("no_proxy", "no_grpc_proxy"):
-            monkeypatch.delenv(name, raising=False)
-        with kind(server.address, auth_token_file=write(mine, "token")) as client:
-            client.quantize()
-        proxy.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            proxy.accept()
-        assert server.heard == [["Bearer token"]]
 
 
 # ---- A server that requires tokens; tests/e2e/test_tokens.py tests which ones it accepts
