@@ -128,6 +128,16 @@ const Json* FindConfig(const Json& config) {
   return nullptr;
 }
 
+// At the top level or one below.
+const Json* FindQuantization(const Json& config) {
+  const Json* found = config.is_object() ? FindConfig(config) : nullptr;
+  for (auto it = config.begin(); config.is_object() && found == nullptr && it != config.end();
+       ++it) {
+    if (it->is_object()) found = FindConfig(*it);
+  }
+  return found;
+}
+
 const Json kNull;
 
 const Json& Member(const Json& json, const char* key) {
@@ -203,11 +213,7 @@ void SetDtype(const char* dtype, Json* config) {
 
 Quantization ReadQuantization(const Json& config, const Json& hf_quant_config) {
   Quantization result;
-  const Json* found = config.is_object() ? FindConfig(config) : nullptr;
-  for (auto it = config.begin(); config.is_object() && found == nullptr && it != config.end();
-       ++it) {
-    if (it->is_object()) found = FindConfig(*it);
-  }
+  const Json* const found = FindQuantization(config);
   const Json& modelopt = Member(hf_quant_config, "quantization");
   const bool has_modelopt = Member(modelopt, "quant_algo").is_string();
   if (found == nullptr && !has_modelopt) return result;
@@ -243,6 +249,19 @@ std::string WithQuantization(Json config, Layout layout, const std::vector<std::
   return DumpJson(config);
 }
 
+std::string WithIgnored(Json config, const std::vector<std::string>& modules) {
+  if (const Json* const found = FindQuantization(config); found != nullptr && found->is_object()) {
+    const std::string method = Text(*found, "quant_method");
+    const char* const key = method == "compressed-tensors" || method == "modelopt" ? "ignore"
+                            : method == "bitsandbytes" ? "llm_int8_skip_modules"
+                                                       : "modules_to_not_convert";
+    Json& list = const_cast<Json&>(*found)[key];
+    if (!list.is_array()) list = Json::array();
+    for (const std::string& module : modules) list.push_back(module);
+  }
+  return DumpJson(config);
+}
+
 std::string WithoutQuantization(Json config, DataType output) {
   for (const char* key : kKeys) config.erase(key);
   for (Json& part : config) {
@@ -250,7 +269,7 @@ std::string WithoutQuantization(Json config, DataType output) {
     for (const char* key : kKeys) part.erase(key);
   }
   const char* dtype = TorchName(output);
-  if (!config.contains("torch_dtype")) config["dtype"] = dtype;
+  config[config.contains("torch_dtype") ? "torch_dtype" : "dtype"] = dtype;
   SetDtype(dtype, &config);
   return DumpJson(config);
 }

@@ -35,6 +35,8 @@ Quantization ReadQuantization(const Json& config, const Json& hf_quant_config);
 // of the weights.
 std::string WithQuantization(Json config, Layout layout, const std::vector<std::string>& ignored,
                              DataType weights);
+// The config with more modules in the list of those that are not quantized.
+std::string WithIgnored(Json config, const std::vector<std::string>& modules);
 // The config without any quantization_config, whose floats are `output`.
 std::string WithoutQuantization(Json config, DataType output);
 

@@ -153,14 +153,16 @@ class Encoding {
         const Tensor& tensor = model_.shards[i].tensors[j];
         absl::string_view module = tensor.name;
         if (result_->at({i, j}).fate == Fate::kConverted) continue;
-        if (IsExperts(tensor) || (IsOneExperts(tensor.name) && !expressions)) {
+        const bool unnamed = tensor.shape.size() > 1 && !absl::EndsWith(module, ".weight") &&
+                             absl::StrContains(module, ".experts.");
+        if (IsExperts(tensor) || unnamed || (IsOneExperts(tensor.name) && !expressions)) {
           // Loaders make a module of each expert, or one of all.
           constexpr absl::string_view kExperts = "experts";
           module = module.substr(0, module.find(kExperts) + kExperts.size());
           modules.emplace(module);
           const re2::StringPiece text(module.data(), module.size());
           if (expressions) modules.insert(absl::StrCat("re:", RE2::QuoteMeta(text), "\\..*"));
-        } else if (tensor.shape.size() == 2 && absl::ConsumeSuffix(&module, ".weight")) {
+        } else if (tensor.shape.size() > 1 && absl::ConsumeSuffix(&module, ".weight")) {
           modules.emplace(module);
         }
       }
@@ -249,6 +251,23 @@ absl::Status RefuseUnexplained(const Model& model, const Inventory& inventory,
   return absl::OkStatus();
 }
 
+// What is decoded while other weights stay quantized, so that the config says so.
+absl::Status ListDecoded(const Model& model, Conversion* result) {
+  if (!model.hf_quant_config.is_null()) {
+    return ContentError(absl::StrCat(model.path, ": a model with ", kHfQuantConfig,
+                                     " is decoded as a whole, without --only and --skip"));
+  }
+  for (const auto& decisions : result->decisions) {
+    for (const Decision& decision : decisions) {
+      if (decision.weight < 0) continue;
+      absl::string_view module = result->weights[static_cast<size_t>(decision.weight)].name;
+      absl::ConsumeSuffix(&module, ".weight");
+      result->ignored.emplace_back(module);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Decode(const Model& model, Inventory* inventory, const Selection& selection,
                     Conversion* result) {
   const Choice& choice = selection.choice;
@@ -286,14 +305,21 @@ absl::Status Decode(const Model& model, Inventory* inventory, const Selection& s
         decision.fate = Fate::kLeftOut;
         decision.reason = entry.reason;
       } else if (weight == nullptr && selected && (gguf || result->removes_config) &&
-                 tensor.type != DataType::kUnspecified && tensor.type != result->target.output) {
+                 (tensor.type != DataType::kUnspecified || tensor.dtype == "F64") &&
+                 tensor.type != result->target.output) {
         decision.fate = Fate::kCast;
         converted += gguf ? 1 : 0;
       }
     }
   }
   result->weights = std::move(inventory->weights);
-  if (converted > 0) return absl::OkStatus();
+  if (converted == 0 && choice.has_only()) {
+    for (const auto& [name, place] : model.places) {
+      const bool named = choice.SkipReason(name).empty() && inventory->at(place).weight < 0;
+      if (named) return Cannot(model.tensor(place), "it is not quantized");
+    }
+  }
+  if (converted > 0) return result->removes_config ? absl::OkStatus() : ListDecoded(model, result);
   return NothingConverted(
       model, result->weights.empty() ? "none is quantized" : "--only and --skip leave none");
 }

@@ -38,7 +38,7 @@ struct Conversion {
   std::vector<QuantizedWeight> weights;          // the quantized ones, some or all to be decoded
   std::vector<std::vector<Place>> sets;          // of nvfp4
   // What loaders must not expect to be quantized: modules of 2-D .weight tensors and of experts
-  // that are not converted, and heads; sorted.
+  // that are not converted, and heads; sorted. After decoding some weights only: theirs.
   std::vector<std::string> ignored;
   // The type of the converted weights; if they differ, that of the first.
   DataType weights_type = DataType::kUnspecified;

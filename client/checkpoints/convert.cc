@@ -332,7 +332,7 @@ class Conversions {
     } else if (conversion.removes_config) {
       config = WithoutQuantization(model_.config, conversion.target.output);
     } else {
-      config = DumpJson(model_.config);
+      config = WithIgnored(model_.config, conversion.ignored);
     }
     absl::Status status = WriteFile(place_->TemporaryOf(kConfig), place_->PathOf(kConfig), config,
                                     MadeMode(*model_.config_file));

@@ -25,10 +25,11 @@ constexpr char kPartNames[] =
     R"((weight|proj|bias|qscale)_scales?(_inv|_2)?$|_scale_inv$|weight_global_scale$|weight_sf)"
     R"(|(^|[._])(zero_points?|scale_weight|qscale_weight|qweight|qzeros|scales|g_idx|SCB|SCBt)$)"
     R"(|(^|[._])(absmax|quant_map|bitmask|compressed|row_offsets|pre_quant_scale|weight_shape)$)"
-    R"(|weight_format$|quant_state|(^|[._])(packed|blocks)$|weight_(bitmask|compressed|packed))";
+    R"(|weight_format$|quant_state|(^|[._])(packed|blocks)$|weight_(bitmask|compressed|packed))"
+    R"(|weight[._]_?\w*(scale|zero|zeros|shift|offset|amax)$|weight_quantizer\.|(^|\.)zeros$)";
 constexpr char kActivationNames[] =
-    R"((^|\.|proj_|weight_)(input|output|activation|[kvq]|prob|prob_output)_)"
-    R"((scale|scale_ub|zero_point|global_scale)$)"
+    R"((^|\.|proj_|weight_)(input|output|act|activation|[kvq]|kv|(k|v|kv)_cache|prob|prob_output)_)"
+    R"((scale|scale_ub|zero_point|global_scale|amax)$|(input|output|bmm)_quantizer\._amax$)"
     R"(|(^|\.)(qscale_act|scale_input|scale_output|scaled_fp8|input_scale_inv)$)";
 // Integers that are no codes, in models that are not quantized.
 constexpr char kIndexNames[] =
@@ -607,15 +608,29 @@ class WeightFinder {
                  absl::StrCat("beside it are no codes, but ", weight->dtype)};
         return;
       }
+      // A vector may be what a norm multiplies by.
+      const bool vector = tensor.shape.size() == 1 || !absl::EndsWith(tensor.name, ".scale");
+      if (weight == nullptr && !vector) {
+        entry = {TensorRole::kUnknown, -1, false, "it belongs to no codes that can be decoded"};
+        return;
+      }
     }
     if (tensor.type != DataType::kUnspecified || dtype == "F64") {
+      // Codes that are stored as floats (bnb_4bit_quant_storage) are one column.
+      const bool column = tensor.shape.size() == 2 && tensor.shape[1] == 1 && tensor.shape[0] > 1;
+      if (column && quantization_.method == "bitsandbytes") {
+        entry = {TensorRole::kUnknown, -1, false, "codes, or floats of one column: no quant_state"};
+        return;
+      }
       SetFloats(tensor, family.OtherByName(tensor), /*most_dimensions=*/2, &entry);
       return;
     }
-    const bool wide = dtype == "I64" || dtype == "U64" || dtype == "BOOL" || dtype == "C64";
+    const bool weight = absl::EndsWith(tensor.name, "weight");
+    const bool wide =
+        dtype == "U64" || dtype == "BOOL" || dtype == "C64" || (dtype == "I64" && !weight);
     const bool integer = dtype == "U8" || dtype == "I8" || dtype == "I16" || dtype == "U16" ||
                          dtype == "I32" || dtype == "U32";
-    const bool flat = tensor.shape.size() < 2 && !absl::EndsWith(tensor.name, "weight");
+    const bool flat = tensor.shape.size() < 2 && !weight;
     const bool index = integer && (flat || tensor.bytes == 0 || Matches(tensor.name, *indices));
     if (wide || index) return;
     entry = {TensorRole::kUnknown, -1, false,

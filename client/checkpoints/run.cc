@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -49,6 +50,29 @@ class TensorSource final : public ByteSource {
   const std::unique_ptr<OpenFile> file_;
   const uint64_t begin_;
   Counter& counter_;
+};
+
+// F64 as FLOAT.
+class DoublesSource final : public ByteSource {
+ public:
+  explicit DoublesSource(const ByteSource& doubles) : doubles_(doubles) {}
+  absl::Status Read(uint64_t offset, absl::Span<uint8_t> to) const override {
+    std::vector<double> doubles(to.size() / sizeof(float));
+    QUANTD_RETURN_IF_ERROR(doubles_.Read(
+        2 * offset, {reinterpret_cast<uint8_t*>(doubles.data()), doubles.size() * sizeof(double)}));
+    for (size_t i = 0; i < doubles.size(); ++i) {
+      const auto value = static_cast<float>(doubles[i]);
+      if (std::isinf(value) && !std::isinf(doubles[i])) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("its value ", doubles[i], " is too large for FLOAT"));
+      }
+      std::memcpy(to.data() + i * sizeof(value), &value, sizeof(value));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const ByteSource& doubles_;
 };
 
 class FileSink final : public ByteSink {
@@ -297,10 +321,9 @@ absl::Status Runner::RunJob(const Job& job, OutputFile* plan, PartialFile* file,
     return WeightError(status, decodes ? conversion_.weights[decision.weight].name : tensor.name);
   }
   if (tensor.bytes == 0) return absl::OkStatus();
-  if (decision.fate == Fate::kCast) {
+  if (decision.fate == Fate::kCast || tensor.dtype == "F64") {
     return WeightError(Cast(job, *plan, file, executor), tensor.name);
   }
-  if (tensor.dtype == "F64") return CopyDoubles(job, *plan, file);
   return WeightError(Encode(job, Layout::kGgufF32, plan, file, executor), tensor.name);
 }
 
@@ -407,16 +430,19 @@ absl::Status Runner::DecodeTransposed(const QuantizedWeight& weight, uint64_t of
 absl::Status Runner::Cast(const Job& job, const OutputFile& plan, PartialFile* file,
                           const Executor& executor) const {
   const Tensor& tensor = model_.tensor(job.source);
-  const Layout layout = tensor.type == DataType::kFloat     ? Layout::kGgufF32
-                        : tensor.type == DataType::kFloat16 ? Layout::kGgufF16
-                                                            : Layout::kGgufBf16;
-  QUANTD_ASSIGN_OR_RETURN(const WeightPlan cast, PlanWeight({layout, tensor.type, tensor.shape}));
-  QUANTD_ASSIGN_OR_RETURN(const auto source, TensorSource::Open(model_, job.source, &counter_));
-  const DataType output = conversion_.target.output;
-  DecodedSink sink(file, plan.tensors[job.first].offset, output, tensor.shape, source.get(),
-                   tensor.type);
-  const ByteSource* const pointer = source.get();
-  return DecodeWeight(cast, {}, {&pointer, 1}, output, sink, executor, interrupted_);
+  const bool doubles = tensor.dtype == "F64";
+  const DataType type = doubles ? DataType::kFloat : tensor.type;
+  const Layout layout = type == DataType::kFloat     ? Layout::kGgufF32
+                        : type == DataType::kFloat16 ? Layout::kGgufF16
+                                                     : Layout::kGgufBf16;
+  QUANTD_ASSIGN_OR_RETURN(const WeightPlan cast, PlanWeight({layout, type, tensor.shape}));
+  QUANTD_ASSIGN_OR_RETURN(const auto stored, TensorSource::Open(model_, job.source, &counter_));
+  const DoublesSource floats(*stored);
+  const ByteSource* const source = doubles ? static_cast<const ByteSource*>(&floats) : stored.get();
+  const bool casts = conversion_.at(job.source).fate == Fate::kCast;
+  const DataType output = casts ? conversion_.target.output : DataType::kFloat;
+  DecodedSink sink(file, plan.tensors[job.first].offset, output, tensor.shape, source, type);
+  return DecodeWeight(cast, {}, {&source, 1}, output, sink, executor, interrupted_);
 }
 
 absl::Status Runner::Copy(const Job& job, const OutputFile& plan, PartialFile* file,
@@ -441,26 +467,6 @@ absl::Status Runner::Copy(const Job& job, const OutputFile& plan, PartialFile* f
     first.Update(status);
   });
   return first;
-}
-
-absl::Status Runner::CopyDoubles(const Job& job, const OutputFile& plan, PartialFile* file) const {
-  constexpr uint64_t kSome = 1 << 15;
-  const Tensor& tensor = model_.tensor(job.source);
-  const uint64_t elements = tensor.bytes / sizeof(double);
-  QUANTD_ASSIGN_OR_RETURN(const auto source, TensorSource::Open(model_, job.source, &counter_));
-  std::vector<double> doubles(std::min(elements, kSome));
-  std::vector<float> floats(doubles.size());
-  for (uint64_t at = 0; at < elements; at += kSome) {
-    const uint64_t count = std::min(kSome, elements - at);
-    QUANTD_RETURN_IF_ERROR(source->Read(
-        at * sizeof(double), {reinterpret_cast<uint8_t*>(doubles.data()), count * sizeof(double)}));
-    for (uint64_t i = 0; i < count; ++i) floats[i] = static_cast<float>(doubles[i]);
-    QUANTD_RETURN_IF_ERROR(
-        file->Write(plan.tensors[job.first].offset + at * sizeof(float),
-                    absl::Span<const uint8_t>(reinterpret_cast<const uint8_t*>(floats.data()),
-                                              count * sizeof(float))));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status FinishFile(const Model& model, OutputFile* plan, PartialFile* file) {

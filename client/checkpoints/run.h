@@ -60,7 +60,6 @@ class Runner {
                                 const Executor& executor) const;
   absl::Status Cast(const Job& job, const OutputFile& plan, PartialFile* file,
                     const Executor& executor) const;
-  absl::Status CopyDoubles(const Job& job, const OutputFile& plan, PartialFile* file) const;
   bool IsMeasured(const Job& job) const;
 
   const Model& model_;

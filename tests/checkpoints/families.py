@@ -21,11 +21,11 @@ EMBEDDING = r"embed|(^|_)emb[sd]?($|_)|norm|^(wte|wpe|shared|codebook|relative_a
 PROJECTION = r"proj|patch|mapping"
 # Of the whole name.
 ROUTER = (
-    r"(^|\.)((\w+_)?router(\.\w+)*|(shared_expert_|moe_)?gate(\.(wg|linear|layer|proj|classifier))?|wg)$"
+    r"(^|\.)((\w+_)?router(\.\w+)*|((shared_)?expert_|router_|moe_)?gate(\.(wg|linear|layer|proj|classifier))?|wg)$"
 )
 HEAD = (
-    r"(^|\.)((\w+_)?lm_heads?|score|qa_outputs|(\w+_)?classifier|embed_out)$|(^|\.)(lm_head|predictions)\.decoder$"
-    r"|^(output|head|unembed)$"
+    r"(^|\.)((\w+_)?lm_heads?|codec_head|score|qa_outputs|(\w+_)?classifier|embed_out)$|(^|\.)(lm_head|predictions)\.decoder$"
+    r"|(^|\.)shared_head\.head$|^transformer\.output_layer$|^(output|head|unembed)$"
 )
 SECONDS = 25
 

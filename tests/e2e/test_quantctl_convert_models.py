@@ -87,7 +87,8 @@ def decodings():
     yield "experts", {"x.experts.gate_up_proj": experts, "x.experts.gate_up_proj_scale_inv": grid}, FP8, {
         "x.experts.gate_up_proj": experts.astype(np.float32) * spread(grid, 128, 128, experts.shape)}, None
     yield "modelopt-fp8", {"a.weight": codes, "a.weight_scale": np.float32(0.02), "a.input_scale": np.float32(1),
-                           "k_proj.k_scale": np.float32(1)}, {"quant_method": "modelopt", "quant_algo": "FP8"}, {
+                           "k_proj.k_scale": np.float32(1), "kv_scale": np.float32(1), "act_scale": np.float32(1),
+                           "a.input_quantizer._amax": np.float32(1)}, {"quant_method": "modelopt", "quant_algo": "FP8"}, {
         "a.weight": codes.astype(np.float32) * np.float32(0.02)}, None
     second, blocks, group = np.float32(0.0007), nibbles(16, 32), fp8(16, 4)
     yield "modelopt-nvfp4", {"a.weight": blocks, "a.weight_scale": group, "a.weight_scale_2": second}, {"quant_method": "modelopt"}, {
@@ -154,6 +155,12 @@ REFUSED = {  # tensors, quantization_config, which name of them the error has
     "gptq": (GPTQ, {"quant_method": "gptq"}, "a.qweight"),
     "gptq without a config": (GPTQ, None, "a.q"),
     "absmax": ({"a.weight": nibbles(64, 1), "a.weight.absmax": positive(2)}, {"quant_method": "bitsandbytes"}, "a.weight"),
+    "zero points alone": ({"a.weight": CODES, "a.weight_scale_inv": GRID, "b.weight_zeros": positive(4, 4)}, FP8, "b.weight_zeros"),
+    "a scale alone": ({"a.weight": CODES, "a.weight_scale_inv": GRID, "b.scale": GRID}, FP8, "b.scale"),
+    "amax alone": ({"a.weight": CODES, "a.weight_scale_inv": GRID, "b.weight_quantizer._amax": SCALE}, FP8, "b.weight_quantizer._amax"),
+    "codes of 64 bits": ({"a.weight": CODES, "a.weight_scale_inv": GRID, "b.weight": np.ones((8, 8), np.int64)}, FP8, "b.weight"),
+    "doubles too large": ({"a.weight": CODES, "a.weight_scale_inv": GRID, "b": np.array([1e300])}, FP8, "'b'"),
+    "4 bits as floats": ({"a.weight": normal(64, 1)}, {"quant_method": "bitsandbytes"}, "a.weight"),
     "codes alone": ({"a.weight": nibbles(64, 64).view(np.int8)}, None, "a.weight"),
     "NaN in codes": ({"a.weight": np.full((128, 128), np.nan, np.float32).astype(E4M3), "a.weight_scale_inv": positive(1, 1)}, FP8, "a.weight"),
     "infinite scale": ({"a.weight": fp8(128, 128), "a.weight_scale_inv": np.full((1, 1), np.inf, np.float32)}, FP8, "a.weight"),
@@ -180,10 +187,12 @@ def test_too_large_for_f16():
     assert "'a.weight'" in convert("m", "-o", "o", "--to=f16", code=1)
     folder({"a.weight": fp8(64, 64), "a.weight_scale": positive(64, 1), "mask": np.float32([1e6])}, config, "n")
     assert "'mask'" in convert("n", "-o", "o", "--to=f16", code=1)
-    folder({"a.weight": fp8(64, 64), "a.weight_scale": positive(64, 1), "mask": np.float32([-np.inf, 1])}, config, "k")
+    folder({"a.weight": fp8(64, 64), "a.weight_scale": positive(64, 1), "mask": np.float32([-np.inf, 1]), "d": np.array([0.5, np.inf])},
+           config, "k")
     convert("k", "-o", "o", "--to=f16")
     made = load_tensors("o/model.safetensors")
     assert {array.dtype for array in made.values()} == {np.dtype(np.float16)} and made["mask"].tolist() == [-np.inf, 1]
+    assert made["d"].tolist() == [0.5, np.inf]
 
 
 LEFT = {  # model_type: tensors that stay; everything that ends in .yes.weight is converted
@@ -194,6 +203,8 @@ LEFT = {  # model_type: tensors that stay; everything that ends in .yes.weight i
     "deepseek_v4": ["embed.weight", "head.weight", "layers.0.ffn.gate.weight"],
     "hunyuan_v1_moe": ["model.layers.0.mlp.gate.wg.weight"],
     "whisper": ["model.encoder.embed_positions.weight", "proj_out.weight"],
+    "chatglm": ["transformer.output_layer.weight", "model.layers.61.shared_head.head.weight", "talker.codec_head.weight",
+                "model.layers.0.mlp.expert_gate.weight", "model.layers.0.mlp.router_gate.weight"],
     "unknown": ["output.weight", "tok_embeddings.weight", "layers.0.moe.gate.weight", "x.c_fc.weight", "x.c_proj.weight"],
 }
 
@@ -214,7 +225,8 @@ def test_which_tensors_by_family(model_type):
 def test_what_the_folder_says_of_itself():
     experts = "model.layers.0.mlp.experts"
     tensors = {"model.layers.0.self_attn.q_a_proj.weight": normal(64, 64), f"{experts}.gate_up_proj": normal(2, 64, 64),
-               "model.layers.0.self_attn.kv_a_proj_with_mqa.weight": normal(64, 64, seed=8) * BF16(4)}
+               "model.layers.0.self_attn.kv_a_proj_with_mqa.weight": normal(64, 64, seed=8) * BF16(4),
+               "model.layers.1.ffn.experts.mlp.w1": normal(64, 64), "model.layers.1.moe.input_linear.weight": normal(2, 64, 64)}
     save_model("m", {"model-1.safetensors": tensors}, {"model_type": "x"})
     save_tensors("m/consolidated.safetensors", FLOATS)
     out = convert("m", "-o", "o", "--to=compressed-tensors:nvfp4")
@@ -223,9 +235,14 @@ def test_what_the_folder_says_of_itself():
     scales = {made[name + "_global_scale"].tobytes() for name in tensors if "self_attn" in name}
     assert len(scales) == 1
     ignored = json.load(open("o/config.json"))["quantization_config"]["ignore"]
+    assert {"model.layers.1.ffn.experts", "model.layers.1.moe.input_linear"} <= set(ignored)
     assert experts in ignored and any(entry.startswith("re:") and "experts" in entry for entry in ignored)
     assert f"'{experts}.gate_up_proj'" in convert("m", "-o", "p", "--to=fp8-tiles", "--only=gate_up_proj", code=1)
-    assert "0 of 3" in convert("m", "-o", "p", "--to=fp8-tiles", "--skip=.", code=2)
+    assert "0 of 5" in convert("m", "-o", "p", "--to=fp8-tiles", "--skip=.", code=2)
+    assert f"'{experts}.gate_up_proj'" in convert("o", "-o", "part", "--to=bf16", "--only=gate_up_proj", code=1)
+    convert("o", "-o", "part", "--to=bf16", "--only=q_a_proj")
+    listed = json.load(open("part/config.json"))["quantization_config"]["ignore"]
+    assert set(listed) == {*ignored, "model.layers.0.self_attn.q_a_proj"}
     convert("o", "-o", "back", "--to=bf16")
     assert "quantization_config" not in json.load(open("back/config.json"))
 
