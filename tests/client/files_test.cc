@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "files/closest_name.h"
+#include "files/element_type.h"
 #include "files/printable.h"
 #include "files/tensor_file.h"
 
@@ -212,6 +213,17 @@ TEST(Safetensors, EveryByteBelongsToOneTensor) {
               HasSubstr("'a' has 'dtype' twice"));
   EXPECT_THAT(text(absl::StrCat(R"("__metadata__": {"k": "1", "k": "2"},)", entry("a", 0, 8))),
               HasSubstr("'__metadata__' has 'k' twice"));
+}
+
+TEST(ParseDataType, TakesTheNamesOfTheContractAndUsualOnes) {
+  for (const char* name : {"FLOAT8E4M3FN", "float8_e4m3fn", "fp8", "E4M3", "fp8-e4m3"}) {
+    EXPECT_EQ(ParseDataType(name).value_or(DataType::kUnspecified), DataType::kFloat8E4M3Fn)
+        << name;
+  }
+  for (const char* name : {"INT8", "DATA_TYPE_INT8", "int-8"}) {
+    EXPECT_EQ(ParseDataType(name).value_or(DataType::kUnspecified), DataType::kInt8) << name;
+  }
+  EXPECT_FALSE(ParseDataType("DATA_TYPE_").ok());
 }
 
 TEST(ClosestName, IsTheOneMeant) {

@@ -24,8 +24,8 @@ def test_help_opens_with_an_example_that_runs(address, monkeypatch):
 
 
 @pytest.mark.parametrize("readme", [README, README.parents[2] / "README.md"], ids=["client", "project"])
-def test_the_readmes_examples_run(readme, address, monkeypatch, tmp_path):
-    """As if pasted somewhere: with no names but its own."""
+def test_the_readmes_examples_print_what_they_say(readme, address, monkeypatch, tmp_path, capsys):
+    """As if pasted somewhere: with no names but its own. What a print has as its comment is its line of output."""
     monkeypatch.setenv("QUANTD_ADDRESS", address)
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
@@ -33,7 +33,10 @@ def test_the_readmes_examples_run(readme, address, monkeypatch, tmp_path):
     for block in blocks:
         if "quantd.calibrate" in block:
             pytest.importorskip("quantd_core")
+        said = re.findall(r"^ *print\(.*\)  +# (.*)$", block, re.MULTILINE)
+        assert said
         exec(compile(block.replace("127.0.0.1:50051\")", f"{address}\")"), str(readme), "exec"), {"__name__": "__main__"})
+        assert capsys.readouterr().out.splitlines() == said
 
 
 def test_the_extra_local_brings_the_engine_beside_this_package(monkeypatch):
