@@ -608,9 +608,10 @@ class WeightFinder {
                  absl::StrCat("beside it are no codes, but ", weight->dtype)};
         return;
       }
-      // A vector may be what a norm multiplies by.
-      const bool vector = tensor.shape.size() == 1 || !absl::EndsWith(tensor.name, ".scale");
-      if (weight == nullptr && !vector) {
+      // A vector may be what a norm, or another layer, multiplies by.
+      const bool norm = tensor.shape.size() == 1 || absl::StrContains(module, "norm") ||
+                        !absl::EndsWith(tensor.name, ".scale");
+      if (weight == nullptr && !norm) {
         entry = {TensorRole::kUnknown, -1, false, "it belongs to no codes that can be decoded"};
         return;
       }

@@ -78,9 +78,9 @@ def decodings():
         "a.weight": codes.astype(np.float32) * np.float32(scale)}, None
     grid, blocks, group = powers(2, 5), nibbles(32, 32), powers(32, 2)
     yield "deepseek-v4", {"a.weight": codes, "a.scale": grid, "e.0.w1.weight": blocks.view(np.int8), "e.0.w1.scale": group,
-                          "q_norm.scale": normal(8)}, {**FP8, "scale_fmt": "ue8m0"}, {
+                          "q_norm.scale": normal(8, 2)}, {**FP8, "scale_fmt": "ue8m0"}, {
         "a.weight": codes.astype(np.float32) * spread(grid, 128, 128, codes.shape), "e.0.w1.weight": fp4(blocks) * spread(group, 1, 32, (32, 64)),
-        "q_norm.scale": normal(8).astype(np.float32)}, None
+        "q_norm.scale": normal(8, 2).astype(np.float32)}, None
     e5 = fp8(64, 64, dtype=E5M2)
     yield "e5m2", {"a.weight": e5, "a.scale_weight": np.float32([0.5])}, None, {"a.weight": e5.astype(np.float32) * np.float32(0.5)}, None
     experts, grid = fp8(3, 128, 256), positive(3, 1, 2)
