@@ -37,13 +37,6 @@ TEST(Format, ALineOfJson) {
             R"("peer":"a\"b","code":13,"late":false,"share":0.5})");
 }
 
-TEST(Format, NumbersThatJsonLacksAreTexts) {
-  const std::string line = FormatLine(Style::kJson, kTime, Level::kInfo, "x",
-                                      {{"a", std::numeric_limits<double>::infinity()},
-                                       {"b", std::numeric_limits<double>::quiet_NaN()}});
-  EXPECT_TRUE(nlohmann::json::accept(line)) << line;
-}
-
 TEST(Format, TheJournalGetsPrioritiesAndATerminalColours) {
   EXPECT_EQ(FormatLine(Style::kJournal, kTime, Level::kError, "x", {}), "<3>error: x");
   EXPECT_EQ(FormatLine(Style::kJournal, kTime, Level::kInfo, "x", {}), "<6>x");
@@ -91,12 +84,6 @@ TEST(Format, NoByteGetsOutThatIsNotPrintableAscii) {
       }
     }
   }
-}
-
-TEST(Format, AValueCannotEndItsQuotes) {
-  EXPECT_THAT(FormatLine(Style::kText, kTime, Level::kInfo, "event",
-                         {{"a", "x\" level=error b=\"y"}, {"c", "\\"}}),
-              EndsWith(R"( event a="x\" level=error b=\"y" c="\\")"));
 }
 
 TEST(Format, LongValuesAndLinesAreCut) {

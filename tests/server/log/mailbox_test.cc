@@ -10,12 +10,6 @@
 namespace quantd {
 namespace {
 
-TEST(Mailbox, GivesInOrder) {
-  Mailbox<int> box(3);
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(box.PushOver(i));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(box.Take(), i);
-}
-
 TEST(Mailbox, TheOldestMakesRoom) {
   Mailbox<std::shared_ptr<int>> box(2);
   const auto oldest = std::make_shared<int>(1);

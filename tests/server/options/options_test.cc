@@ -47,18 +47,6 @@ class Variable {
   const char* name_;
 };
 
-TEST(Options, ARepeatedListFlagAddsUp) {
-  const auto parsed = Parse({"--listen=127.0.0.1:1", "--listen", "[::1]:2,unix:/x"});
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_THAT(parsed->options.listen, ElementsAre("127.0.0.1:1", "[::1]:2", "unix:/x"));
-}
-
-TEST(Options, TheLastOfOtherRepeatedFlagsWins) {
-  const auto parsed = Parse({"--listen=a:1", "--threads=3", "--threads=2"});
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(parsed->options.threads, 2);
-}
-
 TEST(Options, AnErrorIsOneLineWhateverIsInTheValue) {
   for (const char* flag : {"--threads=1\n2", "stray\n", "--listen=a\tb", "--\r"}) {
     const std::string message(Parse({flag}).status().message());
@@ -135,13 +123,6 @@ TEST(Options, TooLittleToReceiveInIsRefused) {
   EXPECT_EQ(least->options.memory.max_message, 65'536U);
   EXPECT_TRUE(least->options.memory.limited_by_receiving);
   ASSERT_TRUE(Parse({"--listen=a:1", "--receive_budget_bytes=0"}).ok());
-}
-
-TEST(Options, CountsAreTakenAsTheyAre) {
-  const auto parsed = Parse({"--listen=a:1", "--max_connections=7", "--max_streams", "9"});
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(parsed->options.max_connections, 7);
-  EXPECT_EQ(parsed->options.max_streams, 9);
 }
 
 TEST(Options, TimesAreSecondsOrHaveAUnit) {
@@ -324,26 +305,6 @@ TEST(Options, VariablesThatAreNotFlagsAreNoted) {
   EXPECT_THAT(parsed->notes[0], HasSubstr("QUANTD_LISTN"));
   EXPECT_THAT(parsed->notes[0], HasSubstr("QUANTD_HTTP_PORT"));
   EXPECT_THAT(parsed->notes[0], Not(HasSubstr("QUANTDX")));
-}
-
-// Kubernetes sets them for each Service in every container.
-TEST(Options, VariablesOfKubernetesAreNot) {
-  const Variable host("QUANTD_SERVICE_HOST", "10.0.0.1");
-  const Variable port("QUANTD_SERVICE_PORT_GRPC", "50051");
-  const Variable url("QUANTD_PORT", "tcp://10.0.0.1:50051");
-  const Variable address("QUANTD_PORT_50051_TCP_ADDR", "10.0.0.1");
-  const Variable headless_host("QUANTD_MY_HEADLESS_SERVICE_HOST", "10.0.0.1");
-  const Variable headless("QUANTD_MY_HEADLESS_PORT_50051_TCP", "tcp://10.0.0.1:50051");
-  EXPECT_THAT(Parse({})->notes, ElementsAre());
-  const Variable unlike("QUANTD_OTHER_PORT", "9464");
-  EXPECT_EQ(Parse({})->notes.size(), 1U);
-}
-
-TEST(Options, AnEmptyVariableIsAValue) {
-  const Variable http("QUANTD_HTTP_LISTEN", "");
-  EXPECT_EQ(Parse({})->options.http_listen, "");
-  EXPECT_EQ(Parse({"--http_listen", "a:1"})->options.http_listen, "a:1");
-  EXPECT_EQ(Parse({"--http_listen=", "--threads=2"})->options.threads, 2);
 }
 
 TEST(Options, EverythingWrongIsOneLine) {

@@ -49,18 +49,5 @@ TEST(TraceParent, WhatIsMalformedIsNone) {
   EXPECT_FALSE(ParseTraceParent(std::string(55, '\0')));
 }
 
-// A header that is read is written back unchanged; any byte of it may be wrong.
-TEST(TraceParent, EveryByteIsLookedAt) {
-  for (size_t at = 0; at < sizeof(kGood) - 1; ++at) {
-    for (int byte = 0; byte < 256; ++byte) {
-      std::string text = kGood;
-      text[at] = static_cast<char>(byte);
-      const auto context = ParseTraceParent(text);
-      if (!context.has_value()) continue;
-      EXPECT_EQ(TraceParent(*context).substr(2, 51), text.substr(2, 51)) << at << " " << byte;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace quantd::trace
