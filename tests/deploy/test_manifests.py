@@ -1,5 +1,5 @@
 """Renders the Kubernetes manifests with kubectl: the base keeps the chart's rules (also where there is no helm), and what the server is told agrees
-with its ports, probes, time and memory. test_chart.py and test_chart_parameters.py have the other rules of the overlays."""
+with its ports, probes, time and memory. test_chart.py and test_chart_options.py have the other rules of the overlays."""
 
 import re
 import shutil
