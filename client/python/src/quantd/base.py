@@ -56,7 +56,7 @@ class Base(
         raise NotImplementedError
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"a {type(self).__name__} belongs to its process and can't be pickled or copied: make one where it is used")
+        raise TypeError(f"this {type(self).__name__} belongs to its process and can't be pickled or copied: make one where it is used")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.address}>"
