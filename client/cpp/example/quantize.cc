@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "quantd/client/client.h"
+#include "quantd/client/options.h"
 #include "quantd/client/status.h"
 
 namespace v1 = quantd::v1;
@@ -13,7 +15,9 @@ using quantd::client::FieldViolation;
 using quantd::client::Tensor;
 
 int main(int argc, char** argv) {
-  Client client(argc > 1 ? argv[1] : "");
+  quantd::client::ClientOptions options;
+  options.timeout = absl::Seconds(5);  // also the time to wait for a server that is not there yet
+  Client client(argc > 1 ? argv[1] : "", options);
   const std::vector<float> values = {-1.5f, 0.0f, 0.25f, 3.0f};
   const auto result = client.DynamicQuantize(
       Tensor::Of<float>(values, {2, 2}), {.output_type = v1::DATA_TYPE_INT8, .report_error = true});

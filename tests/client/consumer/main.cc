@@ -15,7 +15,9 @@ static_assert(__cplusplus == 201703L, "this is a test of C++17");
 int main(int argc, char** argv) {
   using quantd::client::Quantized;
   using quantd::client::Tensor;
-  quantd::client::Client client(argc > 1 ? argv[1] : "127.0.0.1:1");
+  quantd::client::ClientOptions client_options;
+  client_options.timeout = absl::Seconds(5);
+  quantd::client::Client client(argc > 1 ? argv[1] : "127.0.0.1:1", client_options);
   const std::vector<float> values = {-1.5f, 0.0f, 0.25f, 3.0f};
   quantd::client::DynamicQuantizeOptions options;
   options.output_type = quantd::v1::DATA_TYPE_INT8;
