@@ -89,7 +89,8 @@ TEST(MemoryBoundTest, OfTensorsInSharedMemoryThereIsTheRest) {
       ASSERT_EQ(planned->output_bytes(), operation.output_bytes());
       ASSERT_GE(MemoryBound(shared), planned->memory_bytes());
       const uint64_t ranges = std::min<uint64_t>(operation.input_bytes() / 4, 64 << 20);
-      ASSERT_LE(planned->memory_bytes() + operation.response_layout().y.bytes,
+      // The pool makes what is left larger by a quarter at most.
+      ASSERT_LE(planned->memory_bytes() / 5 * 4 + operation.response_layout().y.bytes,
                 operation.memory_bytes() + ranges + 1024);
       if (shared.output->byte_size == 0) return;
       --shared.output->byte_size;
