@@ -137,7 +137,8 @@ Flags& Flags::Given() {
        "The scale, in place of one from the data or the file: a number, one number per index along "
        "--axis (0.1,0.2), or a .npy");
   Text("--zero_point", &o_->spec.zero_point, "NUMBERS",
-       "The zero point for --scale, in the same form");
+       "The zero point for --scale, in the same form; without --type, a .npy's type is that of the "
+       "codes");
   return *this;
 }
 

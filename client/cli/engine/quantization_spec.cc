@@ -90,6 +90,17 @@ absl::StatusOr<Operand> OperandOfFile(const std::string& path, absl::string_view
               flag);
 }
 
+// The type of the codes that go with a zero point in a file; `unset` if its type is none of theirs.
+absl::StatusOr<DataType> TypeOfZeroPoint(const std::string& text, DataType unset) {
+  if (!absl::EndsWithIgnoreCase(text, ".npy")) return unset;
+  QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(text));
+  const DataType type = file.tensors[0].type->data_type;
+  return type == DataType::kUnspecified || type == DataType::kInt32 ||
+                 Info(type).kind != DataTypeKind::kInteger
+             ? unset
+             : type;
+}
+
 }  // namespace
 
 Granularity SpecFlags::granularity() const {
@@ -143,6 +154,10 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
   }
   QUANTD_ASSIGN_OR_RETURN(const DataType scale,
                           TypeOfFlag(flags.scale_type, "scale_type", scale_type));
+  if (flags.type.empty() && !flags.symmetric) {
+    QUANTD_ASSIGN_OR_RETURN(dynamic.output_type,
+                            TypeOfZeroPoint(flags.zero_point, dynamic.output_type));
+  }
   dynamic.scale_type = scale;
   dynamic.saturate = flags.saturate;
   dynamic.report_error = flags.report_error;
