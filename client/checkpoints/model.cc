@@ -226,8 +226,8 @@ absl::Status OpenFolder(Model* model) {
     return at == files.end() || at->name != name ? nullptr : &*at;
   };
   if (find(kConfig) == nullptr) {
-    return ContentError(absl::StrCat(
-        model->path, " has no ", kConfig, "; of a model without one, give the .safetensors itself"));
+    return ContentError(absl::StrCat(model->path, " has no ", kConfig,
+                                     "; of a model without one, give the .safetensors itself"));
   }
   model->config_file = *find(kConfig);
   QUANTD_ASSIGN_OR_RETURN(const std::string text, ReadText(*model->config_file, kMaxConfig));
