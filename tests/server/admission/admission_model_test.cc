@@ -1,5 +1,6 @@
 // Permits against a model that keeps no sums: it counts all permits anew for every question, and
 // has every rule of admission.h as a sentence. One peer and one thread: turns belong to the queue.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -169,6 +170,9 @@ class Model {
     std::deque<Call*>& queue = queues_[call.large];
     if (bytes > kBudget) {
       EXPECT_EQ(now.status().code(), absl::StatusCode::kResourceExhausted);
+      EXPECT_THAT(std::string(now.status().message()),
+                  testing::AllOf(testing::HasSubstr("--memory_budget_bytes"),
+                                 testing::HasSubstr(absl::StrCat(bytes))));
     } else if (queue.empty() && Fits(call.large, bytes)) {
       EXPECT_TRUE(now.ok() && *now);
       Take(call, bytes);

@@ -42,7 +42,6 @@ class Asker {
   bool Cancel(Admission& admission) { return admission.Cancel(waiting_); }
   // Its event has been completed; see Deliver.
   bool got() const { return granted_.ready() && granted_.await_resume(); }
-  bool cancelled() const { return granted_.ready() && !granted_.await_resume(); }
 
   Permit permit;
 

@@ -113,18 +113,6 @@ TEST_F(ReceivingTest, WhoMayNotWaitHasItsPlaceAtOnce) {
   EXPECT_EQ(receiving.held_bytes(), 0u);
 }
 
-TEST_F(ReceivingTest, HoldsWhatABufferOfThatSizeTakes) {
-  TestUpload upload;
-  EXPECT_EQ(Begin(upload, 2 * kMiB + 1), Begun::kReserved);
-  EXPECT_EQ(receiving_.held_bytes(), memory::Pool::Footprint(2 * kMiB + 1));
-  Release(upload);
-  // The largest message has all of the memory, not more.
-  EXPECT_EQ(Begin(upload, kLarge), Begun::kFirst);
-  EXPECT_TRUE(Extend(upload, kWindow));
-  EXPECT_EQ(receiving_.held_bytes(), kLarge);
-  Release(upload);
-}
-
 TEST_F(ReceivingTest, WindowsGrowWithWhatHasCome) {
   TestUpload upload;
   ASSERT_EQ(Begin(upload, 7 * kMiB), Begun::kReserved);

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <deque>
 
 #include "receiving_testing.h"
 #include "server/memory/buffer.h"
@@ -75,37 +74,6 @@ TEST_F(ReceivingTest, AnUploadThatMovesKeepsItsPlace) {
   Release(waits);
 }
 
-TEST_F(ReceivingTest, OneAfterTheOtherIsStopped) {
-  TestUpload first, second, waits;
-  Reserve(first, 6 * kMiB);
-  Reserve(second, 6 * kMiB, 2);
-  Begin(waits, 8 * kMiB, 3);
-  EXPECT_FALSE(Extend(waits, kWindow));
-  Look(milliseconds(100));
-  Receiving::Received(second, kMiB);
-  Look(milliseconds(700));
-  EXPECT_EQ(receiving_.waiting(), 1) << "what the first one has lost is not enough";
-  Look(milliseconds(1400));
-  Deliver();
-  EXPECT_EQ(waits.rooms, 1);
-  EXPECT_EQ(receiving_.given_up(), 0u);
-  for (TestUpload* upload : {&first, &second, &waits}) Release(*upload);
-}
-
-TEST_F(ReceivingTest, OneThatStandsIsStoppedBehindOneThatIsThere) {
-  TestUpload complete, stands, waits;
-  Reserve(complete, 4 * kMiB);
-  Receiving::Received(complete, 4 * kMiB);
-  Reserve(stands, 6 * kMiB, 2);
-  Begin(waits, 7 * kMiB, 3);
-  EXPECT_FALSE(Extend(waits, kWindow));
-  Look(milliseconds(100));
-  Look(milliseconds(1200));
-  Deliver();
-  EXPECT_EQ(waits.rooms, 1);
-  for (TestUpload* upload : {&complete, &stands, &waits}) Release(*upload);
-}
-
 TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   TestUpload complete, was_stopped, waits;
   Reserve(was_stopped, 2 * kMiB);
@@ -150,30 +118,6 @@ TEST_F(ReceivingTest, OneThatWasStoppedWithAllOfItsMemoryGoesOn) {
   for (TestUpload* upload : {&stopped, &complete, &waits}) Release(*upload);
 }
 
-// A compressed message may have arrived before all of its memory is reserved. It returns none
-// before another upload does.
-TEST_F(ReceivingTest, OneThatIsThereAndWaitsWithWhatItHoldsIsGivenUp) {
-  TestUpload stands, complete, first;
-  Reserve(stands, 6 * kMiB);
-  Reserve(complete, 6 * kMiB, 2);
-  Receiving::Received(complete, 6 * kMiB);
-  Begin(first, kLarge, 3);
-  EXPECT_FALSE(Extend(first, kWindow));
-  Look(milliseconds(100));
-  Look(milliseconds(1000));
-  EXPECT_FALSE(Extend(stands, 6 * kMiB));
-  Look(milliseconds(1100));
-  EXPECT_EQ(receiving_.given_up(), 0u) << "one moves";
-  Release(complete);
-  Look(milliseconds(1200));
-  Deliver();
-  EXPECT_TRUE(stands.given_up);
-  Release(stands);
-  Deliver();
-  EXPECT_EQ(first.rooms, 1);
-  Release(first);
-}
-
 TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
   TestUpload older, newer, waits;
   Reserve(older, 6 * kMiB);
@@ -199,21 +143,6 @@ TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
   Deliver();
   EXPECT_EQ(waits.rooms, 1);
   Release(newer);
-  Release(waits);
-  // An upload that was given up may start again, and may be given up again.
-  older.given_up = false;
-  EXPECT_EQ(Begin(older, 7 * kMiB), Begun::kReserved);
-  receiving_.Extend(older, 4 * kMiB);
-  Begin(waits, 8 * kMiB, 3);
-  EXPECT_FALSE(Extend(waits, kWindow));
-  Look(milliseconds(100));
-  Deliver();
-  EXPECT_EQ(older.rooms, 0);
-  Look(milliseconds(1000));
-  Deliver();
-  EXPECT_EQ(receiving_.given_up(), 2u);
-  EXPECT_TRUE(older.given_up);
-  Release(older);
   Release(waits);
   EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
@@ -264,34 +193,6 @@ TEST_F(ReceivingTest, NobodyIsGivenUpWhenOneThatWaitedCanGoOn) {
   EXPECT_EQ(receiving_.waiting(), 1);
   EXPECT_EQ(receiving_.given_up(), 0u);
   for (TestUpload* upload : {&stands, &next, &last}) Release(*upload);
-}
-
-TEST_F(ReceivingTest, DrippersDoNotKeepAFastUploadWaiting) {
-  std::deque<TestUpload> drippers(20);
-  for (TestUpload& upload : drippers) {
-    if (Begin(upload, 2 * kMiB, 1) == Begun::kRefused) break;
-    Extend(upload, kWindow);
-  }
-  TestUpload fast;
-  // One peer alone cannot take all places in the queue.
-  ASSERT_NE(Begin(fast, 8 * kMiB, 2), Begun::kRefused);
-  bool reserved = Extend(fast, kWindow);
-  EXPECT_FALSE(reserved);
-  int looks = 0;
-  for (; !reserved && looks < 40; ++looks) {
-    for (TestUpload& upload : drippers) {
-      if (upload.given_up.exchange(false)) Release(upload);
-    }
-    // Look at the present time: an upload that was just admitted counts as moving since then.
-    receiving_.Look(loop::Clock::now() + milliseconds(250 * looks));
-    Deliver();
-    reserved = fast.rooms > 0;
-  }
-  EXPECT_TRUE(reserved);
-  EXPECT_LE(looks, 8) << "over two seconds";
-  for (TestUpload& upload : drippers) Release(upload);
-  Release(fast);
-  EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 
 }  // namespace
