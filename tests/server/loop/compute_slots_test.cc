@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <deque>
 #include <latch>
 #include <memory>
@@ -19,8 +18,6 @@
 
 namespace quantd::loop {
 namespace {
-
-using std::chrono::milliseconds;
 
 // A call that asks for a core.
 struct Asker {
@@ -37,26 +34,6 @@ struct Asker {
 // Waits until the loop has run everything that was posted to it.
 void Deliver(LedLoop& loop) {
   RunOn(*loop, [] {});
-}
-
-TEST(ComputeSlots, GivesAsManyAsThereAre) {
-  LedLoop loop;
-  ComputeSlots cores(2);
-  std::deque<Asker> askers(3);
-  EXPECT_TRUE(askers[0].Take(cores, *loop));
-  EXPECT_TRUE(askers[1].Take(cores, *loop));
-  EXPECT_FALSE(askers[2].Take(cores, *loop));
-  EXPECT_EQ(cores.total(), 2);
-  EXPECT_EQ(cores.busy(), 2);
-  EXPECT_EQ(cores.waiting(), 1);
-  cores.Give(1);
-  EXPECT_EQ(cores.busy(), 2) << "it has gone to the one that waited";
-  EXPECT_EQ(cores.waiting(), 0);
-  Deliver(loop);
-  EXPECT_TRUE(askers[2].got());
-  EXPECT_FALSE(askers[0].granted.ready()) << "it was told at once";
-  cores.Give(2);
-  EXPECT_EQ(cores.busy(), 0);
 }
 
 TEST(ComputeSlots, TakesARequestBackOnceAndNotWhenItHasItsCore) {
@@ -171,34 +148,6 @@ TEST(ComputeSlots, AThreadThatHasComputedTakesTheNextOneThatWaits) {
   EXPECT_EQ(threads.size(), 5u);
   EXPECT_EQ(std::count(threads.begin(), threads.end(), threads[0]), 5)
       << "it was left to another thread, in whose cache nothing is";
-}
-
-// A kernel takes 5 ms and no CPU: 64 of them on 16 cores take 4 rounds, whichever loop they are on.
-TEST(ComputeSlots, KeepsAllOfThemBusy) {
-  Office office(16, 4);
-  std::atomic<int> computing{0};
-  std::atomic<int> most{0};
-  std::latch left(64);
-  const auto compute = [&] {
-    const int now = computing.fetch_add(1) + 1;
-    int known = most.load();
-    while (known < now && !most.compare_exchange_weak(known, now)) {
-    }
-    std::this_thread::sleep_for(milliseconds(5));
-    computing.fetch_sub(1);
-  };
-  const Clock::time_point begin = Clock::now();
-  std::deque<Job> jobs;
-  for (size_t i = 0; i < 64; ++i) {
-    jobs.emplace_back([&, i] { office.Call(i % 4, i % 7, compute, left); });
-    office.loops[i % 4]->Post(jobs.back());
-  }
-  left.wait();
-  const auto took = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-  std::printf("64 requests of 5 ms on 16 cores: %.1f ms, %d at a time\n", took, most.load());
-  EXPECT_LE(most.load(), 16);
-  EXPECT_GE(most.load(), 8);  // all, unless the machine is busy
-  EXPECT_EQ(office.cores.busy(), 0);
 }
 
 // Calls of many peers on two loops: some are cancelled while they wait, some take more idle cores.

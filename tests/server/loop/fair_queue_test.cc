@@ -77,18 +77,6 @@ void ExpectEqualShares(const std::vector<Client>& clients) {
   }
 }
 
-TEST(FairQueue, ServesAPeersOwnInTheOrderInWhichTheyCame) {
-  FairQueue queue;
-  std::deque<Request> requests(10);
-  for (Request& request : requests) queue.Push(request, 7, 100);
-  for (Request& request : requests) {
-    ASSERT_EQ(queue.First(), &request);
-    queue.Remove(request, true);
-    EXPECT_FALSE(request.queued());
-  }
-  EXPECT_EQ(queue.First(), nullptr);
-}
-
 TEST(FairQueue, SharesEquallyAmongPeersThatAlwaysWait) {
   ExpectEqualShares({{1, 8, 10}, {2, 8, 10}});
   ExpectEqualShares({{1, 64, 10}, {2, 1, 10}});
@@ -106,14 +94,6 @@ TEST(FairQueue, SharesEquallyAmongPeersWhoseLinesAreEmptyForAMoment) {
   ExpectEqualShares({{1, 2, 10, true}, {2, 64, 10, true}});
   ExpectEqualShares({{1, 1, 10}, {2, 1, 10}});
   ExpectEqualShares({{1, 1, 10}, {2, 2, 10, true}, {3, 16, 10}});
-}
-
-TEST(FairQueue, SharesAmongManyPeers) {
-  std::vector<Client> clients;
-  for (uint64_t peer = 0; peer < 50; ++peer) {
-    clients.push_back({peer, 1 + static_cast<int>(peer % 7), 10 + peer % 3});
-  }
-  ExpectEqualShares(clients);
 }
 
 // A peer collects no credit while it is away: when it comes back, it gets as much as the others.

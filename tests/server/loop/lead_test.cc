@@ -56,27 +56,5 @@ TEST(Lead, GoesToTheThreadThatLeadsAsOftenAsItLikes) {
   EXPECT_EQ(done.get_future().get(), 2000);
 }
 
-Detached ComputeAndReturn(Loop& loop, ThreadPool& thread_pool, std::promise<bool>& returned) {
-  Lead lead(loop);
-  bool there = true;
-  for (int i = 0; i < 200; ++i) {
-    co_await lead;
-    there = there && loop.leading();
-    // Perhaps no thread is parked yet: then it computes where it is.
-    const bool handed_over = thread_pool.HandOver();
-    there = there && loop.leading() != handed_over;
-  }
-  co_await lead;
-  returned.set_value(there);
-}
-
-TEST(Lead, ComesBackFromAComputation) {
-  const std::unique_ptr<Loop> loop = NewLoop();
-  std::promise<bool> returned;
-  ThreadPool thread_pool({loop.get()}, 2);
-  RunOn(*loop, [&] { ComputeAndReturn(*loop, thread_pool, returned); });
-  EXPECT_TRUE(returned.get_future().get());
-}
-
 }  // namespace
 }  // namespace quantd::loop

@@ -77,46 +77,6 @@ TEST(Loop, APostFromAnotherThreadWakesAWaitingLoop) {
   }
 }
 
-TEST(Loop, RunsWhatManyThreadsPostInTheOrderOfEach) {
-  constexpr size_t kThreads = 4;
-  constexpr size_t kPosts = 5'000;
-  LedLoop loop;
-  std::latch all(kThreads * kPosts);
-  std::vector<std::thread> threads;
-  std::vector<std::vector<std::unique_ptr<Job>>> jobs(kThreads);
-  std::vector<size_t> next(kThreads, 0);
-  for (size_t t = 0; t < kThreads; ++t) {
-    for (size_t i = 0; i < kPosts; ++i) {
-      jobs[t].push_back(std::make_unique<Job>([&next, &all, t, i] {
-        EXPECT_EQ(next[t]++, i);
-        all.count_down();
-      }));
-    }
-  }
-  for (size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      for (const auto& job : jobs[t]) loop->Post(*job);
-    });
-  }
-  all.wait();
-  for (std::thread& thread : threads) thread.join();
-}
-
-TEST(Loop, RunsWhatWasPostedBeforeItWasLedAndStopsWhenTold) {
-  const std::unique_ptr<Loop> loop = NewLoop();
-  int ran = 0;
-  Job first([&] { ++ran; });
-  Job second([&] {
-    ++ran;
-    loop->Stop();
-  });
-  loop->Post(first);
-  loop->Post(second);
-  loop->Lead();
-  EXPECT_EQ(ran, 2);
-  EXPECT_FALSE(loop->leading());
-}
-
 Detached Await(Event& event, std::function<void(bool)> resumed) {
   const bool ok = co_await event;
   resumed(ok);

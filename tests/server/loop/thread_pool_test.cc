@@ -69,27 +69,6 @@ TEST(ThreadPool, LeadsEveryLoopByAThreadOfItsOwn) {
   EXPECT_EQ(ship.thread_pool->computing(), 0);
 }
 
-TEST(ThreadPool, ALoopGoesOnWhileTheThreadThatLedItComputes) {
-  Ship ship(1, 1);
-  std::latch goes_on(1);
-  std::promise<void> done;
-  Job other([&] {
-    EXPECT_TRUE(ship.loop().leading());
-    goes_on.count_down();
-  });
-  Job computes([&] {
-    EXPECT_TRUE(ship.thread_pool->HandOver());
-    EXPECT_FALSE(ship.loop().leading());
-    EXPECT_EQ(Loop::Here(), nullptr);
-    EXPECT_EQ(ship.thread_pool->computing(), 1);
-    goes_on.wait();  // for ever, if nobody leads
-    done.set_value();
-  });
-  ship.loop().Post(computes);
-  ship.loop().Post(other);
-  done.get_future().wait();
-}
-
 // What was ready, and what was to run at the end of the iteration, is left to the next leader.
 TEST(ThreadPool, WhatTheLeaderHadLeftToDoIsDoneByTheNextOne) {
   Ship ship(1, 1);

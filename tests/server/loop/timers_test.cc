@@ -28,49 +28,6 @@ class TestTimer final : public Timer {
   const std::function<void(TestTimer&)> fire_;
 };
 
-TEST(Timers, FireInOrderOfTimeAndOnlyWhatIsDue) {
-  Timers timers;
-  std::string fired;
-  TestTimer a([&](TestTimer&) { fired += 'a'; });
-  TestTimer b([&](TestTimer&) { fired += 'b'; });
-  TestTimer c([&](TestTimer&) { fired += 'c'; });
-  timers.Set(c, kBegin + milliseconds(3));
-  timers.Set(a, kBegin + milliseconds(1));
-  timers.Set(b, kBegin + milliseconds(2));
-  EXPECT_EQ(timers.next(), kBegin + milliseconds(1));
-  timers.Fire(kBegin);
-  EXPECT_EQ(fired, "");
-  timers.Fire(kBegin + milliseconds(2));
-  EXPECT_EQ(fired, "ab");
-  EXPECT_FALSE(b.set());
-  EXPECT_EQ(timers.next(), kBegin + milliseconds(3));
-  timers.Clear(c);
-  timers.Clear(c);  // does nothing
-  EXPECT_TRUE(timers.empty());
-  timers.Fire(kBegin + milliseconds(3));
-  EXPECT_EQ(fired, "ab");
-}
-
-TEST(Timers, OneThatFiresMaySetItselfAndOthersAgainAndClearThem) {
-  Timers timers;
-  std::string fired;
-  TestTimer late([&](TestTimer&) { fired += 'l'; });
-  TestTimer never([&](TestTimer&) { fired += 'n'; });
-  TestTimer repeated([&](TestTimer& self) {
-    EXPECT_FALSE(self.set());
-    fired += 'r';
-    if (fired.size() < 3) timers.Set(self, self.when() + milliseconds(1));  // also due
-    timers.Set(late, kBegin + milliseconds(7));
-    timers.Clear(never);
-  });
-  timers.Set(repeated, kBegin + milliseconds(1));
-  timers.Set(never, kBegin + milliseconds(2));
-  timers.Fire(kBegin + milliseconds(5));
-  EXPECT_EQ(fired, "rrr");
-  timers.Fire(kBegin + milliseconds(7));
-  EXPECT_EQ(fired, "rrrl");
-}
-
 // Does the same with timers and with a multimap.
 class Model {
  public:
