@@ -129,28 +129,21 @@ TEST(AsSent, TakesTheMemoryOfAFewParts) {
   EXPECT_TRUE(server.Until("quantd_inflight_bytes", 0));
 }
 
-// The request's memory is given back early unless there is plenty of it.
-TEST(AsSent, NotWhenMemoryIsShort) {
-  const TestServer server({"--memory_budget_bytes=10000000"});
-  const auto client = server.Connect(100'000);
-  client->grants = false;
-  client->Say(Headers(1, CallFields(Path("Quantize"))));
-  Send(*client, 1, Request(v1::DATA_TYPE_UINT8));
-  ASSERT_TRUE(client->Until([&] { return client->stream(1).data.size() >= 50'000; }));
-  EXPECT_EQ(server.Metric(kKernels), 1);
-}
-
-// A report is known only when all of y is made: such a response is not made while it is sent.
-TEST(AsSent, NotWithAReport) {
-  const TestServer server;
-  const auto client = server.Connect(100'000);
-  client->grants = false;
-  v1::QuantizeRequest request = Request(v1::DATA_TYPE_UINT8);
-  request.set_report_error(true);
-  client->Say(Headers(1, CallFields(Path("Quantize"))));
-  Send(*client, 1, request);
-  ASSERT_TRUE(client->Until([&] { return client->stream(1).data.size() >= 50'000; }));
-  EXPECT_EQ(server.Metric(kKernels), 1);
+// A report is known only when all of y is made, and a request's memory is given back early unless
+// there is plenty of it: such responses are not made while they are sent.
+TEST(AsSent, NotWithAReportNorWhenMemoryIsShort) {
+  for (const bool report : {true, false}) {
+    const TestServer server(
+        {report ? "--memory_budget_bytes=1000000000" : "--memory_budget_bytes=10000000"});
+    const auto client = server.Connect(100'000);
+    client->grants = false;
+    v1::QuantizeRequest request = Request(v1::DATA_TYPE_UINT8);
+    request.set_report_error(report);
+    client->Say(Headers(1, CallFields(Path("Quantize"))));
+    Send(*client, 1, request);
+    ASSERT_TRUE(client->Until([&] { return client->stream(1).data.size() >= 50'000; }));
+    EXPECT_EQ(server.Metric(kKernels), 1) << report;
+  }
 }
 
 }  // namespace as_sent_test

@@ -53,44 +53,33 @@ struct Needs {
   uint64_t response = 0;
 };
 
-TEST_F(Memory, OfACall) {
-  for (const int64_t elements : {1'000, 100'000}) {
-    const v1::QuantizeRequest request = Quantize(Floats({elements}));
-    const Needs needs(request);
-    const int32_t id = elements == 1'000 ? 1 : 3;
-    gate_.Close();
-    Begin(id, "Quantize");
-    Send(*client_, id, request);
-    ASSERT_TRUE(gate_.Reached(id == 1 ? 1 : 2));
-    EXPECT_TRUE(Bytes(needs.computing));
-    EXPECT_EQ(server_->Metric(kRequests), 1);
-    gate_.Open();
-    EXPECT_TRUE(Bytes(needs.response));
-    // A call whose response is unread does not count as an active request.
-    EXPECT_TRUE(server_->Until(kRequests, 0));
-    client_->Say(transport::Rst(id));
-    EXPECT_TRUE(client_->Heard());
-    EXPECT_TRUE(Bytes(0));
-  }
-}
-
 // Values are packed before they are quantized; until then, both exist.
-TEST_F(Memory, OfACallWhoseTensorCameAsValues) {
-  for (const int64_t elements : {int64_t{10}, kLong}) {
-    const v1::QuantizeRequest request = Quantize(FloatValues({elements}));
-    const Needs needs(request);
-    ASSERT_GE(needs.computing, 2 * 4 * static_cast<uint64_t>(elements));
-    const int32_t id = elements == 10 ? 1 : 3;
-    gate_.Close();
-    Begin(id, "Quantize");
-    Send(*client_, id, request);
-    ASSERT_TRUE(gate_.Reached(id == 1 ? 1 : 2));
-    EXPECT_TRUE(Bytes(needs.computing));
-    gate_.Open();
-    EXPECT_TRUE(Bytes(needs.response));
-    client_->Say(transport::Rst(id));
-    EXPECT_TRUE(client_->Heard());
-    EXPECT_TRUE(Bytes(0));
+TEST_F(Memory, OfACall) {
+  int32_t id = -1;
+  int calls = 0;
+  for (const bool values : {false, true}) {
+    for (const int64_t elements : {int64_t{10}, int64_t{1'000}, kLong}) {
+      const v1::QuantizeRequest request =
+          Quantize(values ? FloatValues({elements}) : Floats({elements}));
+      const Needs needs(request);
+      if (values) {
+        ASSERT_GE(needs.computing, 2 * 4 * static_cast<uint64_t>(elements));
+      }
+      id += 2;
+      gate_.Close();
+      Begin(id, "Quantize");
+      Send(*client_, id, request);
+      ASSERT_TRUE(gate_.Reached(++calls));
+      EXPECT_TRUE(Bytes(needs.computing));
+      EXPECT_EQ(server_->Metric(kRequests), 1);
+      gate_.Open();
+      EXPECT_TRUE(Bytes(needs.response));
+      // A call whose response is unread does not count as an active request.
+      EXPECT_TRUE(server_->Until(kRequests, 0));
+      client_->Say(transport::Rst(id));
+      EXPECT_TRUE(client_->Heard());
+      EXPECT_TRUE(Bytes(0));
+    }
   }
 }
 
@@ -147,22 +136,6 @@ TEST_F(Memory, OfACallWhoseResponseIsCompressed) {
   Send(*client_, 3, small);
   ASSERT_TRUE(gate_.Reached(2));
   EXPECT_TRUE(Bytes(Needs(small).computing));
-}
-
-// Where the response is not known yet, the most that it could become is asked for.
-TEST_F(Memory, OfACompressedCallThatIsDecodedLate) {
-  gate_.Close();
-  const double before = TakeBothCores();
-  const std::string message = Quantize(FloatValues({kLong})).SerializeAsString();
-  client_->Say(transport::Headers(
-      1, transport::CallFields(Path("Quantize"), {{"grpc-accept-encoding", "deflate"},
-                                                  {"quantd-compress-answers", "deflate"}})));
-  Send(*client_, 1, Quantize(FloatValues({kLong})));
-  WaitsWith(before,
-            memory::Pool::Footprint(message.size()) +
-                wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kQuantize, View(message))) +
-                18 * message.size() + operations::ScratchBytes(0) +
-                transport::DeflateMemoryBytes(18 * message.size(), transport::kPrefixBytes));
 }
 
 // What a failed call still holds while its client does not read the error.
@@ -237,48 +210,52 @@ TEST_F(Memory, OfACallThatWaitsForACore) {
   WaitsWith(before, Needs(request).asked);
 }
 
-// Before it is decoded: the parser's memory, and the widest response that a byte can become.
-TEST_F(Memory, OfACallThatIsDecodedLate) {
-  gate_.Close();
-  const double before = TakeBothCores();
-  const std::string message = Quantize(FloatValues({kLong})).SerializeAsString();
-  Begin(1, "Quantize");
-  Send(*client_, 1, Quantize(FloatValues({kLong})));
-  WaitsWith(before,
-            memory::Pool::Footprint(message.size()) +
-                wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kQuantize, View(message))) +
-                18 * message.size() + operations::ScratchBytes(0));
-}
+// Before a call is decoded: the parser's memory, and the widest response that a byte can become, but
+// no larger one than two of the largest messages.
+struct Late {
+  const char* name;
+  bool is_item;
+  bool compressed;
+  uint64_t most;  // --max_message_bytes; 0: large enough
+};
+class MemoryLate : public Memory, public testing::WithParamInterface<Late> {};
 
-// The response may be as large as two of the largest messages, and no larger.
-TEST_F(Memory, OfALargeCallThatIsDecodedLate) {
-  constexpr uint64_t kMost = 8 << 20;
-  Restart({absl::StrCat("--max_message_bytes=", kMost)});
-  gate_.Close();
-  const double before = TakeBothCores();
-  const std::string message = Quantize(FloatValues({kLong})).SerializeAsString();
-  ASSERT_GT(18 * message.size(), 2 * kMost);
-  Begin(1, "Quantize");
-  Send(*client_, 1, Quantize(FloatValues({kLong})));
-  WaitsWith(before,
-            memory::Pool::Footprint(message.size()) +
-                wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kQuantize, View(message))) +
-                2 * kMost + operations::ScratchBytes(0));
-}
-
-TEST_F(Memory, OfAnItemThatIsDecodedLate) {
+TEST_P(MemoryLate, OfACallThatIsDecodedLate) {
+  const Late& late = GetParam();
+  if (late.most != 0) Restart({absl::StrCat("--max_message_bytes=", late.most)});
   gate_.Close();
   const double before = TakeBothCores();
   v1::StreamRequest item;
   *item.mutable_quantize() = Quantize(FloatValues({kLong}));
-  const std::string message = item.SerializeAsString();
-  Begin(1, "Stream");
-  Send(*client_, 1, item);
-  WaitsWith(before,
-            memory::Pool::Footprint(message.size()) +
-                wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kStream, View(message))) +
-                18 * message.size() + operations::ScratchBytes(0));
+  const std::string message =
+      late.is_item ? item.SerializeAsString() : item.quantize().SerializeAsString();
+  const auto method = late.is_item ? wire::Method::kStream : wire::Method::kQuantize;
+  uint64_t response = 18 * message.size();
+  if (late.most != 0) {
+    ASSERT_GT(response, 2 * late.most);
+    response = 2 * late.most;
+  }
+  transport::Fields more;
+  if (late.compressed) {
+    more = {{"grpc-accept-encoding", "deflate"}, {"quantd-compress-answers", "deflate"}};
+  }
+  client_->Say(transport::Headers(
+      1, transport::CallFields(Path(late.is_item ? "Stream" : "Quantize"), more)));
+  SendBytes(*client_, 1, message);
+  WaitsWith(
+      before,
+      memory::Pool::Footprint(message.size()) +
+          wire::DecodeMemoryBytes(wire::RestOf(method, View(message))) + response +
+          operations::ScratchBytes(0) +
+          (late.compressed ? transport::DeflateMemoryBytes(response, transport::kPrefixBytes) : 0));
 }
+
+INSTANTIATE_TEST_SUITE_P(Calls, MemoryLate,
+                         testing::Values(Late{"Unary", false, false, 0},
+                                         Late{"Compressed", false, true, 0},
+                                         Late{"Large", false, false, 8 << 20},
+                                         Late{"Item", true, false, 0}),
+                         [](const auto& late) { return late.param.name; });
 
 // If an item is refused before it is decoded, its id is still known.
 TEST_F(Memory, OfALargeItemThatHasNoPlace) {

@@ -51,14 +51,6 @@ TEST(Timeline, IsASumThatNothingTakesFrom) {
   EXPECT_EQ(timeline.Text(), "queue=3");
 }
 
-TEST(Timeline, BeginsWithNothing) {
-  const Timeline timeline;
-  EXPECT_EQ(timeline.elements + timeline.bytes_in + timeline.bytes_out, 0);
-  for (const auto& time : {timeline.decoded, timeline.kernel_began, timeline.kernel_ended}) {
-    EXPECT_EQ(time, Timeline::Clock::time_point());
-  }
-}
-
 TEST(Executors, UseMostOfTheCoresAndNoMore) {
   for (int all = 1; all <= 9; ++all) {
     const Executors executors(all);

@@ -242,39 +242,5 @@ TEST(Stress, RandomDeadlinesCancelsAndOverlappedStreams) {
   (*server)->Drain(absl::ZeroDuration());
 }
 
-TEST(Stress, DrainUnderLoad) {
-  const uint32_t seed = std::random_device{}();
-  std::printf("seed %u\n", seed);
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  for (uint32_t round = 0; round < 4; ++round) {
-    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(SmallOptions());
-    ASSERT_TRUE(server.ok()) << server.status();
-    Counts counts;
-    std::atomic<bool> stop{false};
-    std::vector<std::thread> clients;
-    for (uint32_t c = 0; c < 4; ++c) {
-      clients.emplace_back([&, c] {
-        std::mt19937 random(seed + 100 * round + c);
-        Stub stub(grpc::CreateChannel((*server)->grpc_addresses()[0],
-                                      grpc::InsecureChannelCredentials()));
-        while (!stop) {
-          OneOfAny(stub, random, counts);
-        }
-      });
-    }
-    // In the middle of the traffic, a little later in every round. drain_test.cc tests the answers.
-    const int enough = static_cast<int>(10 * round + 1);
-    const Clock::time_point end = Clock::now() + std::chrono::seconds(30);
-    while (counts.right < enough && Clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    (*server)->Drain(absl::ZeroDuration());
-    stop = true;
-    for (std::thread& client : clients) client.join();
-    EXPECT_EQ(counts.wrong, 0);
-    EXPECT_GE(counts.right, enough);
-  }
-}
-
 }  // namespace
 }  // namespace quantd::server
