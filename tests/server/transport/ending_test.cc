@@ -55,17 +55,6 @@ TEST(Ending, WhatARefusedCallStillSendsIsDropped) {
   for (int32_t id = 1; id < 60; id += 4) EXPECT_EQ(client.Status(id), 12);
 }
 
-TEST(Ending, TheLastStreamIdIsServed) {
-  World world;
-  Client client(world.Connect());
-  const int32_t last = 0x7FFFFFFF;
-  client.Say(CallHead(last, "/t/Echo/a") + Data(last, Prefixed("x"), true));
-  EXPECT_EQ(client.Status(last), 0);
-  client.Say(CallHead(5, "/t/Echo/b", true));  // numbers must rise: this call is over
-  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
-  EXPECT_FALSE(client.stream(5).ended);
-}
-
 TEST(Ending, BrokenRulesEndTheConnectionOnce) {
   const std::vector<std::string> broken = {
       Data(103, "no such stream"),
@@ -98,18 +87,6 @@ TEST(Ending, BrokenRulesEndTheConnectionOnce) {
   }
 }
 
-// Frames that were under way when the server ended their call break no rule.
-TEST(Ending, FramesOfCallsThatWeEndedAreLetPass) {
-  World world;
-  Client client(world.Connect());
-  client.Say(CallHead(1, "/nowhere/at/all") + CallHead(3, "/nowhere/at/all"));
-  EXPECT_EQ(client.Status(3), static_cast<int>(absl::StatusCode::kUnimplemented));
-  client.Say(Data(1, "late") + Data(1, "", true) + Rst(3));
-  EXPECT_TRUE(client.Heard());
-  client.Say(CallHead(5, "/t/Echo/a") + Data(5, Prefixed("x"), true));
-  EXPECT_EQ(client.Status(5), 0);
-}
-
 // A client may send DATA for a call that it has reset: the connection's other calls go on.
 TEST(Ending, WhatComesAfterAResetIsAnErrorOfItsStreamAlone) {
   World world;
@@ -125,29 +102,6 @@ TEST(Ending, WhatComesAfterAResetIsAnErrorOfItsStreamAlone) {
   client.Say(Data(1, Prefixed("x"), true));
   EXPECT_EQ(client.Status(1), 0);
   EXPECT_FALSE(client.closed());
-}
-
-TEST(Ending, AnHttp1ClientIsToldSo) {
-  World world;
-  const int fd = world.Connect();
-  {
-    Client client(fd);
-    EXPECT_TRUE(client.Heard());
-  }
-  const int other = world.Connect();
-  const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n";
-  EXPECT_EQ(write(other, request.data(), request.size()), static_cast<ssize_t>(request.size()));
-  std::string response(1'000, '\0');
-  for (int i = 0; i < 1'000; ++i) {
-    const ssize_t size = read(other, response.data(), response.size());
-    if (size >= 0) {
-      response.resize(static_cast<size_t>(size));
-      break;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  EXPECT_EQ(response.substr(0, 24), "HTTP/1.1 400 Bad Request");
-  close(other);
 }
 
 // Calls that were made before the client learned of the GOAWAY are answered; the connection closes
@@ -264,18 +218,6 @@ TEST(Ending, DeadlinesEndCallsThatWait) {
   EXPECT_EQ(client.Status(3), 4);
   EXPECT_EQ(world.Over("/t/Collect/a").interruption.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(world.Over("/t/Wait/b").interruption.code(), absl::StatusCode::kDeadlineExceeded);
-}
-
-// A third of the time, however long that is: also of two seconds.
-TEST(Ending, APingHasAThirdOfAShortTimeToBeAnswered) {
-  World::Options options;
-  options.limits.keepalive = std::chrono::seconds(2);
-  World world(options);
-  const auto begin = std::chrono::steady_clock::now();
-  Client client(world.Connect());
-  client.answers_pings = false;
-  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(2'666));
 }
 
 // The server ends the call first, in each state of the client's half.

@@ -91,11 +91,6 @@ class InPlace : public testing::Test {
   std::string begun_;  // the rest of a frame
 };
 
-TEST_F(InPlace, FramesAsExpected) {
-  SayAtOnce(Regular(16));
-  Finish();
-}
-
 TEST_F(InPlace, FramesThatChangeTheirSize) {
   std::string bytes = Regular(3);
   for (const size_t size : {1, 16'383, 16'385, 9, 0, 8, 4'095, 4'096, 30'000, 16'384, 60'000}) {
@@ -111,34 +106,6 @@ TEST_F(InPlace, OtherFramesBetween) {
                   Frame(kPriorityFrame, 0, 1, BigEndian(0, 5)), Regular(3)}));
   Finish();
   EXPECT_FALSE(client_.closed());
-}
-
-TEST_F(InPlace, OtherCallsBetween) {
-  const std::string other = Pattern(2, 150'000);
-  std::string rest = Prefixed(other);
-  std::string bytes = Regular(2) + CallHead(3, "/t/Collect/b");
-  const std::vector<size_t> sizes = {5, 20'000, 16'384, 1, 0, 16'384};
-  for (const size_t size : sizes) {
-    bytes += Data(3, rest.substr(0, size)) + Regular(2);
-    rest.erase(0, size);
-  }
-  SayAtOnce(bytes);
-  ASSERT_TRUE(client_.Heard());
-  client_.Say(Data(3, rest, true));
-  EXPECT_EQ(client_.Status(3), 0);
-  EXPECT_TRUE(world_.Over("/t/Collect/b").messages[0] == other);
-  Finish();
-}
-
-TEST_F(InPlace, PaddedFramesBetween) {
-  for (const int padding : {0, 1, 8, 9, 255}) {
-    const size_t less = kFrame - 1 - static_cast<size_t>(padding);
-    const std::string bytes =
-        Join({Regular(1), Data(1, Take(kFrame), false, padding), Regular(1),
-              Data(1, Take(less), false, padding), Data(1, "", false, padding), Regular(1)});
-    SayAtOnce(bytes);
-  }
-  Finish();
 }
 
 // A padded frame, and anything behind it, in pieces of every size.
@@ -220,31 +187,6 @@ TEST_P(Ends, InTheMiddleOfAMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Ends, testing::Range(0, 18));
-
-// Two uploads take turns frame by frame, so that every expectation is wrong.
-TEST(InPlaceTwo, Interleaved) {
-  World world(Wide());
-  Client client(world.Connect());
-  const std::string first = Pattern(1, 3 << 20);
-  const std::string second = Pattern(2, (3 << 20) + 12'345);
-  client.Say(CallHead(1, "/t/Collect/a") + CallHead(3, "/t/Collect/b"));
-  ASSERT_TRUE(client.Heard());
-  std::string left = Prefixed(first);
-  std::string right = Prefixed(second);
-  while (!left.empty() || !right.empty()) {
-    for (auto& [id, rest] : {std::pair<int, std::string&>(1, left), {3, right}}) {
-      if (rest.empty()) continue;
-      const size_t size = std::min<size_t>(rest.size(), id == 1 ? 40'000 : 65'536);
-      ASSERT_TRUE(client.SayFrames(id, rest.substr(0, size), id == 1 ? 16'384 : 30'000,
-                                   size == rest.size()));
-      rest.erase(0, size);
-    }
-  }
-  EXPECT_EQ(client.Status(1), 0);
-  EXPECT_EQ(client.Status(3), 0);
-  EXPECT_TRUE(world.Over("/t/Collect/a").messages[0] == first);
-  EXPECT_TRUE(world.Over("/t/Collect/b").messages[0] == second);
-}
 
 }  // namespace
 }  // namespace quantd::transport

@@ -121,19 +121,6 @@ struct Turns {
   }
 };
 
-TEST(Inflater, PeersTakeTurns) {
-  Turns turns;
-  const std::string large = Deflated(std::string(1 << 20, 'x'));
-  const std::string small = Deflated("small");
-  turns.world.Lead([&] {
-    for (int i = 0; i < 3; ++i) turns.Add("large", 1, large, 1 << 20);
-    turns.Add("removed", 1, large, 1 << 20);
-    turns.Add("small", 2, small, 5);
-    turns.Remove(3);
-  });
-  EXPECT_EQ(turns.order, (std::vector<std::string>{"small", "large", "large", "large"}));
-}
-
 // Turns are by time: while one message takes some 100 ms, another peer gets all of its messages,
 // one after another.
 TEST(Inflater, AMessageThatTakesLongLetsThoseOfOthersPass) {
@@ -166,16 +153,6 @@ TEST(Inflater, OneThatIsRemovedInTheMiddleHoldsNobody) {
     for (size_t i = 1; i < 40; ++i) turns.Remove(i);
   });
   EXPECT_EQ(turns.order, std::vector<std::string>{"small"});
-}
-
-// More peers than messages that may be begun at a time.
-TEST(Inflater, ManyPeersGetTheirs) {
-  Turns turns;
-  const std::string empty = EmptyBlocks(1 << 16);
-  turns.world.Lead([&] {
-    for (uint64_t peer = 0; peer < 100; ++peer) turns.Add("empty", peer, empty, 1 << 20, false);
-  });
-  EXPECT_EQ(turns.order.size(), 100U);
 }
 
 }  // namespace inflater_test

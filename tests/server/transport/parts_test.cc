@@ -1,10 +1,7 @@
-// The transport's small parts: calls' headers, the text in headers, credit for frames, peers.
+// The transport's small parts: calls' headers, the text in headers, credit for frames, places of peers.
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <map>
 #include <string>
@@ -16,7 +13,6 @@
 #include "server/transport/frame_credit.h"
 #include "server/transport/head.h"
 #include "server/transport/metadata.h"
-#include "server/transport/peer.h"
 #include "server/transport/peer_table.h"
 
 namespace quantd::transport {
@@ -226,16 +222,6 @@ TEST(FrameCredit, SpendsEarnsAndWaits) {
   }
   EXPECT_NEAR(frames, 100'000 + FrameCredit::kMost, 100);
   EXPECT_EQ(FrameCredit(start).Pause(1'000'000).count(), 5);
-}
-
-TEST(Peer, OfALocalSocketIsItsProcess) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-  const net::Peer peer = net::PeerOf(ends[0]);
-  EXPECT_EQ(peer.name, "unix:pid:" + std::to_string(getpid()));
-  EXPECT_EQ(peer.id, net::PeerOf(ends[1]).id);
-  close(ends[0]);
-  close(ends[1]);
 }
 
 // Against a model that admits every connection that may come in and closes every one that must go.

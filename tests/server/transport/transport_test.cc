@@ -97,17 +97,6 @@ std::chrono::steady_clock::time_point In(int seconds) {
   return std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
 }
 
-TEST(Transport, AnswersOnEveryLoop) {
-  RealTransport transport;
-  std::vector<std::unique_ptr<Client>> clients;
-  for (int i = 0; i < 20; ++i) clients.push_back(std::make_unique<Client>(transport.Connect()));
-  for (const auto& client : clients) {
-    client->Say(CallHead(1, "/a/B", true));
-    EXPECT_EQ(client->Status(1), 0);
-  }
-  EXPECT_EQ(transport.context().counters.connections, 20);
-}
-
 // More than one iteration accepts.
 TEST(Transport, WhoWaitsWhenItStopsListeningIsTaken) {
   constexpr int kClients = 200;
@@ -134,32 +123,6 @@ TEST(Transport, WhoWaitsWhenItStopsListeningIsTaken) {
   for (const auto& client : clients) client->Until([&] { return client->closed(); });
   clients.clear();
   EXPECT_TRUE(transport->WaitForConnections(In(10)));
-}
-
-TEST(Transport, OnePeerMayNotHaveMoreThanThereIs) {
-  Limits limits;
-  limits.max_connections = 5;
-  RealTransport transport(limits);
-  std::vector<std::unique_ptr<Client>> clients;
-  for (int i = 0; i < 12; ++i) {
-    clients.push_back(std::make_unique<Client>(transport.Connect()));
-    clients.back()->Pump();
-  }
-  const auto open = [&] {
-    int count = 0;
-    for (const auto& client : clients) {
-      client->Pump(std::chrono::milliseconds(0));
-      count += client->closed() ? 0 : 1;
-    }
-    return count;
-  };
-  for (int i = 0; i < 500 && open() > 5; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_LE(open(), 5);
-  EXPECT_LE(transport.context().peers.connections(), 5);
-  EXPECT_GE(transport.context().counters.ended[static_cast<size_t>(ConnectionEnd::kTooMany)].load(),
-            3U);  // the refused one, and the one that lost its place to it
 }
 
 TEST(Transport, EndsWithConnectionsInEveryState) {

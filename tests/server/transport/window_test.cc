@@ -45,15 +45,6 @@ TEST(Window, CallsWhoseAnswersWaitForAWindowEndAllTheSame) {
   }
 }
 
-TEST(Window, ADeadlineEndsACallWhoseAnswersWaitForAWindow) {
-  World world;
-  Client client(world.Connect(), {{kSettingsInitialWindow, 0}});
-  client.Say(Headers(1, CallFields("/t/Echo/a", {{"grpc-timeout", "1S"}})) +
-             Data(1, Prefixed("0123456789")));
-  EXPECT_EQ(client.Status(1), 4);
-  EXPECT_EQ(world.Over("/t/Echo/a").written, 1);
-}
-
 // Where there is room, no response is lost.
 TEST(Window, AnswersThatTheWindowLetsOutComeBeforeTheEnd) {
   World world;
@@ -83,31 +74,6 @@ TEST(Window, TheConnectionsWindowHoldsNoEnd) {
   EXPECT_EQ(client.Status(3), 4);
   EXPECT_EQ(world.Over("/t/Echo/b").written, 1);
   EXPECT_TRUE(client.stream(3).data.empty());
-}
-
-// A frame that had to wait for others may use up its call's window.
-TEST(Window, TrailersBehindAFrameThatWaitedNeedNone) {
-  for (int before = 30; before <= 34; ++before) {
-    SCOPED_TRACE(before);
-    World::Options options;
-    options.socket_bytes = 4 << 10;
-    World world(options);
-    Client client(world.Connect(), {{kSettingsInitialWindow, 105}});
-    client.grants = false;
-    ASSERT_TRUE(client.Heard());
-    const int last = 2 * before + 1;
-    client.deaf = true;
-    {
-      const World::Pause pause(world);
-      client.Say(EchoBehindLargeCalls(last));
-      ASSERT_TRUE(client.Written());
-    }
-    world.When("/t/Echo/a", [](const Seen& seen) { return seen.ending; });
-    client.deaf = false;
-    EXPECT_EQ(client.Status(last), 4);
-    EXPECT_EQ(client.stream(last).data, Prefixed(Pattern(1, 100)));
-    EXPECT_TRUE(world.Over("/t/Echo/a").sent);
-  }
 }
 
 // The call is told at once that a small response is written; after that, its buffer is not counted.
