@@ -104,6 +104,7 @@ def test_dynamic_quantize(call, t):
     count(SOURCE, x.size)
 
 
+@pytest.mark.usefixtures("address")
 def test_stream(client):
     """A mix of the three operations and of bad items over one stream."""
     expected, futures = [], []
