@@ -52,10 +52,10 @@ ROOMS = {
     "core/src/types": ["core_types_test", "core_rules_test", "core_plan_test", "core_operations_test"],
     "core/src/walk": ["core_walk_test", *OPERATIONS],
     **{f"server/{room}": [f"{room}_test"] for room in SERVER.split()},
-    "server/loop": ["loop_test", "rpc_cores_test", "rpc_stress_test"],
+    "server/loop": ["loop_test", "rpc_test", "rpc_stress_test"],
     "server/operations": ["operations_test", "operations_memory_test"],
     "server/reports": ["overload_test"],
-    "server/rpc": ["rpc_test", "rpc_cores_test", "rpc_stress_test", " ".join(f"tests/e2e/test_{name}.py" for name in CALLS.split())],
+    "server/rpc": ["rpc_test", "rpc_stress_test", " ".join(f"tests/e2e/test_{name}.py" for name in CALLS.split())],
     "server/wire": ["wire_test", "wire_memory_test"],
 }
 ROOMS["core/src"] = list(dict.fromkeys(test for room, tests in ROOMS.items() if room.startswith("core/") for test in tests))

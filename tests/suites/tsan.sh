@@ -13,7 +13,7 @@ tsan_tree() {
   export TSAN_OPTIONS="atexit_sleep_ms=100 ignore_noninstrumented_modules=1 suppressions=$SUITES/tsan.supp"
 }
 
-build() { tsan_tree quantd rpc_stress_test rpc_cores_test "${rooms[@]/%/_test}"; }
+build() { tsan_tree quantd rpc_stress_test "${rooms[@]/%/_test}"; }
 
 run() {
   build
