@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "server/transport/encoding.h"
 #include "server/transport/frame_credit.h"
 #include "world.h"
 
@@ -36,6 +37,7 @@ TEST(Ending, RefusesWhatIsNoCall) {
   EXPECT_EQ(client.stream(15).data, "");
   EXPECT_EQ(client.Status(5), 12);
   EXPECT_EQ(client.Status(7), 12);
+  EXPECT_EQ(client.stream(7).Trailer("grpc-accept-encoding"), kEncodings);
   EXPECT_EQ(client.Status(9), 3);
 }
 
@@ -189,23 +191,6 @@ TEST(Ending, EndCallsTellsEveryClientWhy) {
   world.Run([] {});
   world.Run([&] { world.set().EndCalls(absl::UnavailableError("go")); });
   for (const int32_t id : {1, 3, 5, 7}) EXPECT_EQ(client.Status(id), 14) << id;
-}
-
-// A call that must end while its response is being sent is reset. If the reason is UNAVAILABLE, the
-// code is the one that gRPC's clients take for UNAVAILABLE.
-TEST(Ending, AResetSaysWhetherToGoElsewhere) {
-  for (const bool elsewhere : {true, false}) {
-    World world;
-    Client client(world.Connect());
-    client.grants = false;  // so the response is never complete
-    client.Say(CallHead(1, "/t/Send/1x8000000/a") + Data(1, Prefixed("x"), true));
-    ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() > 60'000; }));
-    world.Run([&] {
-      world.set().EndCalls(elsewhere ? absl::UnavailableError("go") : absl::CancelledError("end"));
-    });
-    ASSERT_TRUE(client.Until([&] { return client.stream(1).reset.has_value(); }));
-    EXPECT_EQ(*client.stream(1).reset, elsewhere ? 7U : 8U);  // REFUSED_STREAM or CANCEL
-  }
 }
 
 TEST(Ending, DeadlinesEndCallsThatWait) {

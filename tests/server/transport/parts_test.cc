@@ -9,7 +9,9 @@
 
 #include "../loop/loop_testing.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "server/loop/peer_share.h"
+#include "server/transport/encoding.h"
 #include "server/transport/frame_credit.h"
 #include "server/transport/head.h"
 #include "server/transport/metadata.h"
@@ -92,6 +94,7 @@ TEST(Head, CompressionIsRefused) {
   head.Add("grpc-encoding", "gzip" + std::string(10'000, 'x'));
   EXPECT_EQ(head.Check().code(), absl::StatusCode::kUnimplemented);
   EXPECT_LT(head.Check().message().size(), 200U);
+  EXPECT_TRUE(absl::StrContains(head.Check().message(), kEncodings));
 }
 
 TEST(Head, TellsWhoAsksAndForWhat) {
