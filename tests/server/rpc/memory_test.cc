@@ -210,8 +210,8 @@ TEST_F(Memory, OfACallThatWaitsForACore) {
   WaitsWith(before, Needs(request).asked);
 }
 
-// Before a call is decoded: the parser's memory, and the widest response that a byte can become, but
-// no larger one than two of the largest messages.
+// Before a call is decoded: the parser's memory, and the widest response that a byte can become,
+// but no larger one than two of the largest messages.
 struct Late {
   const char* name;
   bool is_item;

@@ -141,6 +141,7 @@ void OneScript(uint64_t seed) {
   options.budget = 256 << 20;
   World world(options);
   Client client(world.Connect(), {{4, OneIn(random, 4) ? 1'000U : 65'535U}, {5, 100'000}});
+  client.pads_always = OneIn(random, 2);
   if (OneIn(random, 3)) client.write_at_once = 1 + Below(random, 20'000);
   ASSERT_TRUE(client.Heard());
   std::deque<Call> calls;
