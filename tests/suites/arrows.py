@@ -113,7 +113,7 @@ core/src/types              564      0
 core/src/walk               429      0
 core                         49   8199
 server/access              1366   1150
-server/admission            778   1250
+server/admission            778   1274
 server/errors                61      0
 server/http                 957    673
 server/log                 1060    509
@@ -129,7 +129,7 @@ server/reports              217    101
 server/rpc                 1843   1662
 server/services             668    255
 server/trace                320    192
-server/transport           4870   3271
+server/transport           4870   3272
 server/wire                1898   2633
 server                     1148    118
 client/checkpoints         5516      0

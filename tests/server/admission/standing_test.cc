@@ -80,7 +80,7 @@ TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   EXPECT_EQ(receiving_.Extend(was_stopped, kMiB).granted, 2 * kMiB);
   Reserve(complete, 8 * kMiB);
   Receiving::Received(complete, 8 * kMiB);
-  Begin(waits, 13 * kMiB);
+  Begin(waits, 13 * kMiB, 2);
   EXPECT_FALSE(Extend(waits, kWindow));
   Look(milliseconds(100));
   Look(milliseconds(1000));
@@ -101,6 +101,30 @@ TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   Deliver();
   EXPECT_EQ(waits.rooms, 1);
   Release(waits);
+}
+
+// A compressed message may have arrived before all of its memory is reserved. It returns none
+// before another upload does.
+TEST_F(ReceivingTest, OneThatIsThereAndWaitsWithWhatItHoldsIsGivenUp) {
+  TestUpload stands, complete, first;
+  Reserve(stands, 6 * kMiB);
+  Reserve(complete, 6 * kMiB, 2);
+  Receiving::Received(complete, 6 * kMiB);
+  Begin(first, kLarge, 3);
+  EXPECT_FALSE(Extend(first, kWindow));
+  Look(milliseconds(100));
+  Look(milliseconds(1000));
+  EXPECT_FALSE(Extend(stands, 6 * kMiB));
+  Look(milliseconds(1100));
+  EXPECT_EQ(receiving_.given_up(), 0u) << "one moves";
+  Release(complete);
+  Look(milliseconds(1200));
+  Deliver();
+  EXPECT_TRUE(stands.given_up);
+  Release(stands);
+  Deliver();
+  EXPECT_EQ(first.rooms, 1);
+  Release(first);
 }
 
 TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
