@@ -129,7 +129,7 @@ server/reports              217    101
 server/rpc                 1843   1662
 server/services             668    255
 server/trace                320    192
-server/transport           4870   3272
+server/transport           4870   3321
 server/wire                1898   2633
 server                     1148    118
 client/checkpoints         5516      0

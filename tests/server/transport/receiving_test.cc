@@ -134,6 +134,25 @@ TEST(ReceivingStream, RefusesWhatIsNoMessage) {
   }
 }
 
+// The deadline has passed when the call begins, with its whole message there.
+TEST(ReceivingStream, NoMessageIsReadFromAnInterruptedCall) {
+  World world;
+  Client client(world.Connect());
+  int32_t id = 1;
+  for (const char* timeout : {"0n", "0S", "1n", "1u", "50u"}) {
+    for (const size_t size : {10, 50'000}) {
+      const std::string path = Path("Collect", static_cast<size_t>(id));
+      const std::string message = Pattern(3, size);
+      client.Say(Headers(id, CallFields(path, {{"grpc-timeout", timeout}})) +
+                 DataFrames(id, Prefixed(message), 16'384, true));
+      const int status = client.Status(id);
+      EXPECT_TRUE(status == 4 || status == 0 || client.stream(id).reset.has_value()) << status;
+      for (const std::string& seen : world.Over(path).messages) EXPECT_TRUE(seen == message);
+      id += 2;
+    }
+  }
+}
+
 TEST(ReceivingStream, TakesNoMoreThanItsBudget) {
   World::Options options;
   options.budget = 1 << 20;
