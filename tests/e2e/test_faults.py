@@ -162,7 +162,7 @@ def test_the_clock_jumps(start, clock, jump):
         headers = request_headers(extra=[("grpc-timeout", "2S")])
         begin = time.monotonic()
         silent.send(frame(HEADERS, END_HEADERS, silent.next_stream(), headers) + frame(DATA, 0, silent.stream, b"\0\0"))
-        holder.upload(pb.DynamicQuantizeRequest(x=tensor(np.zeros(15 * MIB // 4))).SerializeToString())
+        holder.upload(pb.DynamicQuantizeRequest(x=tensor(np.zeros(12 * MIB // 4))).SerializeToString())
         waiting = server.stub.Quantize.future(quantize(np.zeros(3_500_000)), timeout=60)
         wait_for(lambda: server.metrics()["quantd_queued_requests"] == 1, 5, "one waits for memory")
         clock.set(jump)
