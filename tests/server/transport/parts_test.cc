@@ -1,4 +1,4 @@
-// The transport's small parts: calls' headers, the text in them, credit for frames, places of peers.
+// The transport's small parts: calls' headers and their text, credit for frames, places of peers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
