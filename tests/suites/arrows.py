@@ -117,7 +117,7 @@ server/admission            778   1274
 server/errors                61      0
 server/http                 957    673
 server/log                 1060    509
-server/loop                1612   1806
+server/loop                1612   1808
 server/memory               451    488
 server/metrics              787    275
 server/net                  660    517

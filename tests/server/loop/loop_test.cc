@@ -63,6 +63,7 @@ class FunctionTimer final : public Timer {
 void LeadUntil(Loop& loop, Job& first) {
   loop.Post(first);
   loop.Lead();
+  EXPECT_FALSE(loop.leading());
 }
 
 TEST(Loop, APostFromAnotherThreadWakesAWaitingLoop) {

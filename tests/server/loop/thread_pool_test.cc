@@ -132,6 +132,7 @@ TEST(ThreadPool, WakesTheThreadThatParkedLast) {
     ship.loop().Post(computes);
     computed.wait();
     WaitUntilAllSleep();
+    EXPECT_EQ(ship.thread_pool->computing(), 0);
   }
   EXPECT_EQ(leaders.size(), 2u);
 }
