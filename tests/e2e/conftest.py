@@ -26,6 +26,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.option.loadscopereorder = False  # pytest-xdist's own order: files with many tests first
+    config.addinivalue_line("markers", "gate: runs in suite attacks, not in the default suite e2e")
 
 
 def pytest_collection_modifyitems(config, items):
