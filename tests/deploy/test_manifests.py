@@ -8,7 +8,7 @@ import subprocess
 import chart
 import pytest
 
-KUSTOMIZATIONS = ["base", "overlays/sidecar", "overlays/parameters"]
+KUSTOMIZATIONS = ["base", "overlays/sidecar"]
 
 
 def kustomize(path):
