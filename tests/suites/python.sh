@@ -2,7 +2,7 @@
 source "$SUITES/venv.sh"
 
 # Files that need large packages or those of npm: suite types.
-typed=(docs onnxruntime parquet typing)
+typed=(docs parquet typing)
 typed=("${typed[@]/#/client/python/tests/test_}")
 typed=("${typed[@]/%/.py}")
 
