@@ -196,7 +196,7 @@ def test_which_tensors():
     names = ["a.weight", "embed.weight", "x_embeddings.weight", "a.norm.weight", "gate.weight", "b.gate_proj.weight", "router.weight", "a.bias",
              "lm_head.weight", "wte.weight", "h.ln_1.weight", "shared_expert_gate.weight", "a.wpe.weight", "weight", "lm_headx.weight"]
     save_tensors("m.safetensors", {**{name: normal(32, 32) for name in names}, "c.weight": normal(32), "d.weight": normal(2, 3, 4),
-                                   "e.position_ids": np.zeros((4, 4), np.int64), "f.weight": np.zeros((4, 4)), "g.weight": np.zeros((0, 4), np.float32)})
+                                   "e.ids": np.zeros((4, 4), np.int64), "f.weight": np.zeros((4, 4)), "g.weight": np.zeros((0, 4), np.float32)})
 
     def converted(*flags):
         out = convert("m.safetensors", "-o", "o.safetensors", "--to=fp8-tiles", "--dry_run", "--json", *flags)
@@ -207,7 +207,7 @@ def test_which_tensors():
     assert converted("--skip=^a") == ["b.gate_proj.weight", "lm_headx.weight"]
     assert converted("--only=a.weight|embed.weight") == ["a.weight"]
     assert converted("--only=a.weight|embed.weight", "--all") == ["a.weight", "embed.weight"]
-    for name, what in (("c.weight", "1 dimension"), ("d.weight", "3 dimensions"), ("e.position_ids", "I64"), ("f.weight", "F64"), ("g.weight", "empty")):
+    for name, what in (("c.weight", "1 dimension"), ("d.weight", "3 dimensions"), ("e.ids", "I64"), ("f.weight", "F64"), ("g.weight", "empty")):
         err = convert("m.safetensors", "-o", "o.safetensors", "--to=fp8-tiles", f"--only={name}", code=1)
         assert f"'{name}'" in err and what in err
     save_tensors("n.safetensors", {"a.weight": normal(4, 100)})
