@@ -3,9 +3,9 @@
     build/venv-checkpoints/bin/python tests/checkpoints/golden.py            compares
     build/venv-checkpoints/bin/python tests/checkpoints/golden.py --update   writes the file anew
 
-A line: layout, dtype, index of the weight, then `refused`, or the CRC-32 of each part in the order of WeightParts and of its decoding to FLOAT,
-FLOAT16 and BFLOAT16 (`-` if the package cannot read what it wrote); with -double, the bits of nested_offset before them. Lines of GGML's K types
-are decodings of hard.blocks.
+A row: layout, dtype, and a word for each weight of hard.py. The word is the CRC-32 of a text: the CRC-32 of each part in the order of WeightParts and
+of its decodings to FLOAT, FLOAT16 and BFLOAT16. `*` behind it: the package cannot read what it wrote, and the text has `-` for each decoding. BITS+ before
+it: nested_offset of -double. `refused`, or `-` if we do not follow the package. Rows of GGML's K types are decodings of hard.blocks.
 """
 
 import sys
@@ -43,48 +43,42 @@ def crc_of_floats(values):
     return crc(packages.raw(torch.where(values.isnan(), torch.tensor(float("nan"), dtype=values.dtype), values)))
 
 
-def line_of(layout, dtype, index):
+def word_of(layout, dtype, index):
     shape = hard.shape_of(index, LAYOUTS[layout])
     weight = packages.tensor(hard.weight(dtype, index, shape))
     parts = packages.encode(layout, weight)
     if packages.is_refused(layout, weight, parts):
-        return f"{layout} {dtype} {index} refused"
+        return "refused"
     if packages.is_not_followed(layout, weight, parts):
-        return None
-    words = []
-    if layout.endswith("-double"):
-        words.append(crc_bits(packages.offset_of(parts)))
-    words += [crc(packages.raw(parts[suffix])) for suffix in PARTS if suffix in parts]
+        return "-"
+    offset = f"{int(np.float32(packages.offset_of(parts)).view(np.uint32)):08x}+" if layout.endswith("-double") else ""
+    words = [crc(packages.raw(parts[suffix])) for suffix in PARTS if suffix in parts]
     for output in packages.TORCH.values():
         back = packages.decode(layout, parts, shape, output)
         words.append("-" if back is None else crc_of_floats(back))
-    return " ".join([layout, dtype, str(index), *words])
+    return offset + of_all(words) + ("*" if "-" in words else "")
 
 
-def crc_bits(value):
-    return f"{int(np.float32(value).view(np.uint32)):08x}"
+def of_all(words):
+    return crc(" ".join(words).encode())
 
 
-def k_lines():
-    for name, (size, halves) in K_TYPES.items():
-        for index in range(4):
-            stored = hard.blocks(index, 5, size, halves)
-            back = packages.gguf_decode(name, packages.tensor(stored), (5, 256))
-            yield " ".join([f"gguf:{name}", "-", str(index), *(crc_of_floats(back.to(output)) for output in packages.TORCH.values())])
+def k_word(name, index):
+    size, halves = K_TYPES[name]
+    back = packages.gguf_decode(name, packages.tensor(hard.blocks(index, 5, size, halves)), (5, 256))
+    return of_all(crc_of_floats(back.to(output)) for output in packages.TORCH.values())
 
 
-def lines():
+def rows():
     for layout in LAYOUTS:
         for dtype in hard.TYPES:
-            for index in range(WEIGHTS):
-                line = line_of(layout, dtype, index)
-                if line is not None:
-                    yield line
-    yield from k_lines()
+            yield layout, dtype, *(word_of(layout, dtype, index) for index in range(WEIGHTS))
+    for name in K_TYPES:
+        yield f"gguf:{name}", "-", *(k_word(name, index) for index in range(4))
 
 
 if __name__ == "__main__":
-    text = "".join(line + "\n" for line in lines())
+    text = "".join(" ".join(row) + "\n" for row in rows())
     if sys.argv[1:] == ["--update"]:
         GOLDEN.write_text(text)
     elif text != GOLDEN.read_text():

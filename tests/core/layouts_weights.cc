@@ -63,56 +63,6 @@ bool Never() { return false; }
 
 }  // namespace
 
-ByteVector HardWeight(std::mt19937& random, DataType type, int64_t elements) {
-  const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
-  const auto unit = [&] { return static_cast<float>(random() % (1u << 24)) * 0x1p-23f - 1; };
-  const float largest = Info(type).largest == 0 ? 0 : Info(type).largest;
-  const float end = type == DataType::kFloat16 ? 65504.0f : largest;
-  const uint32_t kind = pick(10);
-  const int power = static_cast<int>(pick(type == DataType::kFloat16 ? 20 : 200)) -
-                    (type == DataType::kFloat16 ? 12 : 120);
-  const auto at = static_cast<int64_t>(random() % static_cast<uint64_t>(elements));
-  std::vector<float> values;
-  for (int64_t i = 0; i < elements; ++i) {
-    float x = unit();
-    switch (kind) {
-      case 0:
-        x *= 0.02f;
-        break;
-      case 1:
-        x = std::ldexp(static_cast<float>(pick(65)) - 32, power / 2);
-        break;
-      case 2:
-        x = std::copysign(0.0f, x);
-        break;
-      case 3:
-        x *= type == DataType::kFloat16 ? 0x1p-14f : 0x1p-126f;
-        break;
-      case 4:
-        x = pick(4) == 0 ? std::copysign(end, x) : x * end;
-        break;
-      case 5:
-        x = i == at ? std::copysign(end, x) : x;
-        break;
-      case 6:
-        x = pick(3) == 0 ? x : std::copysign(0.0f, x);
-        break;
-      case 7:
-        x = std::fabs(x) * (at % 2 == 0 ? 1.0f : -1.0f) + 0x1p-10f;
-        break;
-      case 8:
-        x = std::ldexp(x, power);
-        break;
-      default:
-        x = DecodeFloat(
-            type, static_cast<uint32_t>(random()) & (type == DataType::kFloat ? ~0u : 0xFFFFu));
-        if (!std::isfinite(x)) x = 1;
-    }
-    values.push_back(std::clamp(x, -end, end));
-  }
-  return FromFloats(type, values);
-}
-
 std::vector<float> ToFloats(DataType type, const ByteVector& bytes) {
   std::vector<float> values(bytes.size() * 8 / static_cast<size_t>(Info(type).bits));
   for (size_t i = 0; i < values.size(); ++i) {

@@ -18,10 +18,6 @@ using ByteVector = std::vector<uint8_t>;
 inline constexpr DataType kWeightTypes[] = {DataType::kFloat, DataType::kFloat16,
                                             DataType::kBfloat16};
 
-// Finite elements of a type: noise of some size, ties, zeros of both signs, denormals, huge ones, a
-// huge one alone, one sign only, or any bits.
-ByteVector HardWeight(std::mt19937& random, DataType type, int64_t elements);
-
 // How a call reads and writes its bytes.
 enum class Access : uint8_t { kMemory, kPieces };
 
