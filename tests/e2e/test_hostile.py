@@ -1,21 +1,23 @@
 """Hostile peers: what they send is bounded in memory and in time, and other clients are served. Each attack here took gigabytes, every permit, a
 thread each or the listener of a server that trusted its HTTP/2 library to limit it."""
 
+import contextlib
+import socket
+import struct
 import sys
 import time
 
 import pytest
 
 from bystander import Bystander
-from http2 import (
-    DATA, END_HEADERS, HEADERS, Peer, frame, message, request_headers,
-)
-from support import pb, rounds, tensor
+from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, Peer, frame, message, request_headers
+from support import health_pb2, pb, rounds, tensor
 
 pytestmark = pytest.mark.gate
 
 SECONDS = 1.5
 SMALL = pb.DynamicQuantizeRequest(x=tensor([1.0, 2.0])).SerializeToString()
+CANCEL = struct.pack(">I", 8)
 
 
 @pytest.fixture(autouse=True)
@@ -26,20 +28,6 @@ def interpreter_in_turns():
     sys.setswitchinterval(0.0001)
     yield
     sys.setswitchinterval(before)
-
-
-def test_calls_without_requests_make_room_for_calls_with_one(start):
-    """More such calls than may be open at all: those of the client with the most calls end."""
-    server = start("--max_inflight_requests=100", "--max_queued_requests=100", "--event_loops=1")
-    with Bystander(server) as bystander:
-        peers = [Peer(server.address) for _ in range(10)]
-        for peer in peers:
-            for _ in range(90):
-                peer.open()
-        time.sleep(SECONDS)
-        for peer in peers:
-            peer.close()
-    bystander.unharmed(memory_mib=48)
 
 
 def test_a_thread_is_nobodys_to_take(start):
@@ -56,16 +44,10 @@ def test_a_thread_is_nobodys_to_take(start):
                     peer.send(headers + frame(DATA, 0, stream, message(question)))
         time.sleep(SECONDS)
         assert server.metrics()["quantd_calls"] >= 400
-        assert server.health().Check(request=health_request(), timeout=5).status == 1
+        assert server.health().Check(health_pb2.HealthCheckRequest(), timeout=5).status == 1
         for peer in peers:
             peer.close()
     bystander.unharmed(memory_mib=32)
-
-
-def health_request():
-    from support import health_pb2
-
-    return health_pb2.HealthCheckRequest()
 
 
 def test_a_client_that_cancels_all_day_is_served(server):
@@ -79,9 +61,6 @@ def test_a_client_that_cancels_all_day_is_served(server):
         assert futures[0].result()
         answered += 1
     assert answered > 20
-    metrics = server.metrics()
-    assert metrics['quantd_connections_ended_total{reason="protocol_error"}'] >= 0
-    assert server.process.poll() is None
 
 
 @pytest.mark.parametrize("timeout", ["0n", "1n", "1u"])
@@ -98,8 +77,6 @@ def test_a_deadline_that_has_passed_before_its_call_starts(server, timeout):
 
 
 def test_what_is_not_http2_is_told_so(server):
-    import socket
-
     host, port = server.address.rsplit(":", 1)
     with socket.create_connection((host, int(port)), timeout=5) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -107,3 +84,25 @@ def test_what_is_not_http2_is_told_so(server):
         while data := connection.recv(4096):
             answer += data
     assert answer.startswith(b"HTTP/1.1 400 ") and b"gRPC" in answer
+
+
+def test_one_that_reads_again_is_served(server):
+    """It may be left unread for a while, but is not closed if it reads its responses in time."""
+    path = "/grpc.health.v1.Health/Check"
+    with Peer(server.address, receive_buffer=1 << 16, window=(1 << 31) - 1) as peer:
+        peer.socket.settimeout(0.2)
+        headers = request_headers(path=path)
+        data = b"".join(
+            frame(HEADERS, END_HEADERS, stream, headers) + frame(DATA, END_STREAM, stream, message(b"")) + frame(RST_STREAM, 0, stream, CANCEL)
+            for stream in range(1, 2 * 8000, 2)
+        )
+        while data:
+            try:
+                data = data[peer.socket.send(data[: 1 << 16]) :]
+            except TimeoutError:
+                with contextlib.suppress(TimeoutError):
+                    peer.read_frame()
+        peer.socket.settimeout(20)
+        answered = 2 * 8000 + 1
+        peer.send(frame(HEADERS, END_HEADERS, answered, headers) + frame(DATA, END_STREAM, answered, message(b"")))
+        assert peer.ended(answered) == message(b"\x08\x01")

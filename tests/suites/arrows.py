@@ -95,6 +95,9 @@ DIALECT = [
     (r"\bco_(yield)\b", r"(?!)", "no generators: a call is one coroutine"),
     (r"\bawait_suspend\s*\(", r"noinline|NOINLINE", "await_suspend is noinline (llvm#56301)"),
 ]
+# The clock that can jump is only shown: in logs, spans, headers, ages of files and dates of certificates. All that waits uses steady clocks.
+WALL_CLOCK = r"system_clock|CLOCK_REALTIME|absl::Now\(|gettimeofday|\btime\((nullptr|0|&)"
+SHOWS_THE_TIME = r"^server/(log/|trace/|access/certificates|http/response|regions/leftovers|rpc/call_metrics|status\.cc)"
 MAX_WIDTH = 100
 # How many lines of product and of tests a room may have. To raise one is a line of a diff that somebody has to defend.
 # A row counts what the rows below its folder do not.
@@ -244,6 +247,11 @@ def check_comments(path):
     return f"line {wide}: more than {MAX_WIDTH} columns" if wide else ""
 
 
+def check_clock(path):
+    found = re.search(WALL_CLOCK, (ROOT / path).read_text())
+    return f"uses {found.group()}" if found and not re.match(SHOWS_THE_TIME, path) else ""
+
+
 def check_name(path, paths):
     twin = next((p for p in paths if p != path and p.rpartition("/")[2] == path.rpartition("/")[2]), "")
     return f"has a twin, {twin}: which is which?" if twin else ""
@@ -326,6 +334,7 @@ def main():
     core = [path for path in sources if path.startswith("core/")]
     report("names told apart in core", {path: check_name(path, core) for path in core})
     server = [path for path in sources if path.startswith("server/")]
+    report("steady clocks in server", {path: check_clock(path) for path in server})
     report("names told apart in server", {path: check_name(path, server) for path in server})
     lists = "".join(re.sub(r"#.*", "", (ROOT / path).read_text()) for path in tracked("*.cmake", "*CMakeLists.txt"))
     report("tests are built", {p: check_listed(p, lists) for p in sources if p.endswith("_test.cc")})
