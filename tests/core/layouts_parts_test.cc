@@ -5,8 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "layouts/nested_codes.h"
-#include "layouts/quant_state.h"
+#include "layouts/constants.h"
 #include "quantd/field_error.h"
 #include "quantd/layout.h"
 

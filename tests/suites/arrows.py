@@ -107,11 +107,11 @@ core/src/calibrate         1643      0
 core/src/dynamic            812      0
 core/src/embeddings         371      0
 core/src/kernels           5675      0
-core/src/layouts           2862      0
+core/src/layouts           2703      0
 core/src/linear             718      0
 core/src/plan              1095      0
 core/src/pool               643      0
-core/src/rules             1014      0
+core/src/rules              831      0
 core/src/types              564      0
 core/src/walk               429      0
 core                         49   8199

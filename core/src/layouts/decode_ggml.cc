@@ -1,11 +1,10 @@
 // Decodes gguf's blocks to FLOAT: first extracts codes, scales and minimums of a piece, then runs
-// one kernel over all of them. rules/ggml.h does the same for each element.
+// one kernel over all of them.
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "layouts/decode_region.h"
-#include "rules/ggml.h"
 #include "rules/layouts.h"
 
 namespace quantd {
@@ -202,9 +201,10 @@ void DecodeGguf(const Decoding& decoding, const DecodeBytes& bytes) {
     }
     if (!twice_fits) {
       // An MXFP4 scale that FLOAT can't represent when it is doubled.
-      for (size_t i = 0; i < size; i += block) {
-        rules::GgmlDecoderOf(decoding.plan.layout)(
-            first + i / block * static_cast<size_t>(info.block_bytes), piece.values() + i);
+      for (size_t i = 0; i < size; ++i) {
+        const float unit =
+            rules::GgufUnit(first[i / block * static_cast<size_t>(info.block_bytes)]);
+        piece.values()[i] = unit * static_cast<float>(rules::kGgufValues[apart.codes[i]]);
       }
     }
     piece.Store(size, bytes.y.row(0) + static_cast<size_t>(column) * decoding.width());

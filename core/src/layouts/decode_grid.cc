@@ -8,7 +8,6 @@
 
 #include "layouts/decode_region.h"
 #include "layouts/geometry.h"
-#include "layouts/regions.h"
 #include "rules/layouts.h"
 
 namespace quantd {
@@ -181,26 +180,10 @@ uint64_t GridZeroPointBytes(const Grid& grid) { return BytesOf(grid, 2); }
 absl::Status DecodeGrid(const Grid& grid, const ByteSource& codes, const ByteSource& scales,
                         const ByteSource* zero_points, DataType output, ByteSink& weight,
                         const Executor& executor, Interrupted interrupted) {
-  const Geometry geometry = GeometryOf(grid);
   const std::array<const ByteSource*, 3> sources = {&codes, &scales, zero_points};
-  const KernelTable& kernels = Kernels();
-  const int64_t width = Info(output).bits / 8;
-  const Regions regions(
-      geometry, 0, geometry.rows, width,
-      PieceBytes(geometry, ByteSize(output, grid.rows * grid.columns), executor.threads()));
-  return ForEachRegion(regions, executor, interrupted, [&](const Region& region, Buffers& buffers) {
-    DecodeBytes bytes{.region = region, .parts = {}, .y = {}};
-    for (size_t i = 0; i < geometry.parts.size(); ++i) {
-      const PartGeometry& part = geometry.parts[i];
-      absl::Status read = ReadRectangle(*sources[i], PartBytesOf(part, region), buffers.parts[i],
-                                        bytes.parts[static_cast<size_t>(part.role)]);
-      if (!read.ok()) return read;
-    }
-    const ByteRectangle rectangle = WeightBytesOf(geometry, region, width);
-    bytes.y = {buffers.weight.Make(rectangle.bytes()), rectangle.row_bytes};
-    GridRegion(grid, kernels, output, bytes).Decode();
-    return WriteRectangle(weight, rectangle, bytes.y.bytes);
-  });
+  return DecodeRegions(
+      GeometryOf(grid), sources, output, weight, executor, interrupted,
+      [&](const DecodeBytes& bytes) { GridRegion(grid, Kernels(), output, bytes).Decode(); });
 }
 
 }  // namespace quantd

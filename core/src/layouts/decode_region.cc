@@ -8,24 +8,8 @@
 namespace quantd {
 namespace {
 
-constexpr int64_t kTile = 128;
-
 DequantizeKernel KernelOf(const KernelTable& kernels, Decoder decoder) {
   return kernels.dequantize[static_cast<size_t>(decoder)][static_cast<size_t>(ScaleMode::kRuns)];
-}
-
-// The type to which a layout's product is rounded before the output; FLOAT: none.
-DataType ThroughOf(const WeightPlan& plan) {
-  switch (plan.layout) {
-    case Layout::kNvfp4:
-    case Layout::kMxfp4:
-      return DataType::kBfloat16;
-    case Layout::kFp8Tiles:
-    case Layout::kBnbInt8:
-      return DataType::kFloat;
-    default:
-      return plan.type;
-  }
 }
 
 }  // namespace
@@ -46,84 +30,20 @@ void OutputPiece::Store(size_t size, uint8_t* y) {
   }
 }
 
-void DecodeScaled(const Decoding& decoding, const DecodeBytes& bytes) {
+void DecodeBnbInt8(const Decoding& decoding, const DecodeBytes& bytes) {
   const Region& region = bytes.region;
-  const Layout layout = decoding.plan.layout;
-  const bool integers =
-      layout == Layout::kInt8 || layout == Layout::kInt8Tensor || layout == Layout::kBnbInt8;
-  const bool tiles = layout == Layout::kFp8Tiles || layout == Layout::kFp8Block;
-  const bool whole_tensor = layout == Layout::kInt8Tensor || layout == Layout::kFp8Tensor;
-  const DataType scale_type = layout == Layout::kFp8Tiles || layout == Layout::kBnbInt8
-                                  ? DataType::kFloat
-                                  : decoding.plan.type;
-  const auto scale_bytes = static_cast<size_t>(Info(scale_type).bits / 8);
-  const DequantizeKernel dequantize =
-      KernelOf(decoding.kernels, integers ? Decoder::kInt8 : Decoder::kFloat8E4M3Fn);
-  OutputPiece piece(decoding, ThroughOf(decoding.plan));
-  const float unit = rules::kRowUnit;
+  const DequantizeKernel dequantize = KernelOf(decoding.kernels, Decoder::kInt8);
+  OutputPiece piece(decoding, DataType::kFloat);
   for (int64_t row = 0; row < region.rows; ++row) {
-    const uint8_t* const scales =
-        whole_tensor ? nullptr : bytes[Role::kScale].row(tiles ? row / kTile : row);
+    const float scale = LoadElement(DataType::kFloat, bytes[Role::kScale].row(row));
     for (int64_t column = 0; column < region.columns; column += kPiece) {
-      float scale[kPiece / kTile];
       DequantizeTile tile;
       tile.size = static_cast<size_t>(std::min<int64_t>(region.columns - column, kPiece));
-      if (tiles) {
-        tile.run = kTile;
-        for (size_t k = 0; k * kTile < tile.size; ++k) {
-          scale[k] = LoadElement(scale_type,
-                                 scales + (static_cast<size_t>(column / kTile) + k) * scale_bytes);
-        }
-      } else {
-        scale[0] = whole_tensor ? decoding.tensor_scale : LoadElement(scale_type, scales);
-      }
       tile.x = bytes[Role::kCodes].row(row) + column;
       tile.y = piece.bytes();
-      tile.scale = scale;
+      tile.scale = &scale;
       dequantize(tile);
-      if (layout == Layout::kBnbInt8) {
-        tile.x = nullptr;
-        for (size_t i = 0; i < tile.size; ++i) piece.values()[i] *= unit;
-      }
-      piece.Store(tile.size, bytes.y.row(row) + static_cast<size_t>(column) * decoding.width());
-    }
-  }
-}
-
-void DecodeInt4(const Decoding& decoding, const DecodeBytes& bytes) {
-  const Region& region = bytes.region;
-  const Layout layout = decoding.plan.layout;
-  const DataType type = decoding.plan.type;
-  const auto scale_bytes = static_cast<size_t>(Info(type).bits / 8);
-  const bool asymmetric = layout == Layout::kInt4G128Asym || layout == Layout::kInt4G32Asym;
-  const auto group = static_cast<size_t>(Info(layout).columns_of);
-  const DequantizeKernel dequantize = KernelOf(decoding.kernels, Decoder::kUint8);
-  OutputPiece piece(decoding, type);
-  alignas(64) uint8_t codes[kPiece];
-  float scale[kPiece / 32];
-  int32_t zero_point[kPiece / 32];
-  for (int64_t row = 0; row < region.rows; ++row) {
-    for (int64_t column = 0; column < region.columns; column += kPiece) {
-      DequantizeTile tile;
-      tile.size = static_cast<size_t>(std::min<int64_t>(region.columns - column, kPiece));
-      tile.run = group;
-      const size_t first = static_cast<size_t>(column) / group;
-      for (size_t k = 0; k * group < tile.size; ++k) {
-        scale[k] = LoadElement(type, bytes[Role::kScale].row(row) + (first + k) * scale_bytes);
-        // 8 is added to both.
-        zero_point[k] = 8;
-        if (!asymmetric) continue;
-        uint32_t word;
-        std::memcpy(&word, bytes[Role::kZeroPoint].row(row / 8) + (first + k) * sizeof(word),
-                    sizeof(word));
-        zero_point[k] = static_cast<int32_t>(word >> (4 * (row % 8)) & 15);
-      }
-      decoding.kernels.unpack_uint4(bytes[Role::kCodes].row(row) + column / 2, tile.size, codes);
-      tile.x = codes;
-      tile.y = piece.bytes();
-      tile.scale = scale;
-      tile.zero_point = zero_point;
-      dequantize(tile);
+      for (size_t i = 0; i < tile.size; ++i) piece.values()[i] *= rules::kRowUnit;
       piece.Store(tile.size, bytes.y.row(row) + static_cast<size_t>(column) * decoding.width());
     }
   }
@@ -143,7 +63,7 @@ void DecodeFp4(const Decoding& decoding, const DecodeBytes& bytes) {
     tile.run = group;
     const uint8_t* const scales = bytes[Role::kScale].row(0) + static_cast<size_t>(column) / group;
     for (size_t k = 0; k * group < tile.size; ++k) {
-      scale[k] = nvidia ? rules::GroupDivisor(scales[k], decoding.tensor_scale)
+      scale[k] = nvidia ? rules::GroupDivisor(scales[k], decoding.global_scale)
                         : rules::PowerOfCode(scales[k]);
     }
     decoding.kernels.unpack_uint4(bytes[Role::kCodes].row(0) + column / 2, tile.size, codes);
@@ -215,19 +135,8 @@ void DecodeBnb4(const Decoding& decoding, const DecodeBytes& bytes) {
 
 DecodeRegion DecodeRegionOf(Layout layout) {
   switch (layout) {
-    case Layout::kFp8Tiles:
-    case Layout::kFp8Block:
-    case Layout::kInt8:
-    case Layout::kInt8Tensor:
-    case Layout::kFp8:
-    case Layout::kFp8Tensor:
     case Layout::kBnbInt8:
-      return DecodeScaled;
-    case Layout::kInt4G128:
-    case Layout::kInt4G32:
-    case Layout::kInt4G128Asym:
-    case Layout::kInt4G32Asym:
-      return DecodeInt4;
+      return DecodeBnbInt8;
     case Layout::kNvfp4:
     case Layout::kMxfp4:
       return DecodeFp4;
@@ -243,6 +152,30 @@ DecodeRegion DecodeRegionOf(Layout layout) {
     default:
       return DecodeGguf;
   }
+}
+
+absl::Status DecodeRegions(const Geometry& geometry, absl::Span<const ByteSource* const> parts,
+                           DataType output, ByteSink& weight, const Executor& executor,
+                           Interrupted interrupted,
+                           absl::FunctionRef<void(const DecodeBytes&)> decode) {
+  const int64_t width = Info(output).bits / 8;
+  const Regions regions(
+      geometry, 0, geometry.rows, width,
+      PieceBytes(geometry, ByteSize(output, geometry.rows * geometry.columns), executor.threads()));
+  return ForEachRegion(regions, executor, interrupted, [&](const Region& region, Buffers& buffers) {
+    DecodeBytes bytes{.region = region, .parts = {}, .y = {}};
+    for (size_t i = 0; i < geometry.parts.size(); ++i) {
+      const PartGeometry& part = geometry.parts[i];
+      if (!IsCut(part.role)) continue;
+      absl::Status read = ReadRectangle(*parts[i], PartBytesOf(part, region), buffers.parts[i],
+                                        bytes.parts[static_cast<size_t>(part.role)]);
+      if (!read.ok()) return read;
+    }
+    const ByteRectangle rectangle = WeightBytesOf(geometry, region, width);
+    bytes.y = {buffers.weight.Make(rectangle.bytes()), rectangle.row_bytes};
+    decode(bytes);
+    return WriteRectangle(weight, rectangle, bytes.y.bytes);
+  });
 }
 
 }  // namespace quantd

@@ -20,9 +20,8 @@ struct Decoding {
   const WeightFacts& facts;
   const KernelTable& kernels;
   DataType output;
-  // Parts that are read as a whole: the scale of the tensor (int8-tensor, fp8-tensor, nvfp4), and
-  // bitsandbytes' maps.
-  float tensor_scale = 1;
+  // Parts that are read as a whole: nvfp4's scale of the tensor, and bitsandbytes' maps.
+  float global_scale = 1;
   std::array<float, 16> map = {};
   std::array<float, 256> nested_map = {};
 
@@ -41,8 +40,15 @@ struct DecodeBytes {
   }
 };
 
+// For the layouts that are not decoded by their grids (decode.cc).
 using DecodeRegion = void (*)(const Decoding& decoding, const DecodeBytes& bytes);
 DecodeRegion DecodeRegionOf(Layout layout);
+
+// The pass over all regions: reads the parts that are cut, and writes what `decode` makes of them.
+absl::Status DecodeRegions(const Geometry& geometry, absl::Span<const ByteSource* const> parts,
+                           DataType output, ByteSink& weight, const Executor& executor,
+                           Interrupted interrupted,
+                           absl::FunctionRef<void(const DecodeBytes&)> decode);
 
 // Converts pieces of FLOAT to the output's type.
 class OutputPiece {
@@ -67,8 +73,7 @@ class OutputPiece {
 
 // ---- The functions ------------------------------------------------------------------------------
 
-void DecodeScaled(const Decoding& decoding, const DecodeBytes& bytes);  // one byte per code
-void DecodeInt4(const Decoding& decoding, const DecodeBytes& bytes);
+void DecodeBnbInt8(const Decoding& decoding, const DecodeBytes& bytes);
 void DecodeFp4(const Decoding& decoding, const DecodeBytes& bytes);
 void DecodeFloats(const Decoding& decoding, const DecodeBytes& bytes);
 void DecodeGguf(const Decoding& decoding, const DecodeBytes& bytes);

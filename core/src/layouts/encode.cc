@@ -52,28 +52,36 @@ struct Call {
   int64_t width() const { return Info(plan.type).bits / 8; }
 };
 
+// Calls body(x, region) for steps of `size` elements from `begin` on, in parallel, unless a
+// non-finite element before them is known.
+absl::Status ForEachStep(const Call& call, int64_t begin, int64_t size,
+                         absl::FunctionRef<void(const uint8_t* x, const Region&)> body) {
+  const Geometry view = FlatView(size);
+  return ForEachRegion(Regions(view, 0, 1, call.width(), kStep * call.width()), call.executor,
+                       call.interrupted, [&](const Region& region, Buffers& buffers) {
+                         if (call.faults.NonFiniteBefore(begin + region.column))
+                           return absl::OkStatus();
+                         ByteRectangle rectangle = WeightBytesOf(view, region, call.width());
+                         rectangle.offset += static_cast<uint64_t>(begin * call.width());
+                         Rows<const uint8_t> x;
+                         absl::Status read =
+                             ReadRectangle(call.weight, rectangle, buffers.weight, x);
+                         if (read.ok()) body(x.bytes, region);
+                         return read;
+                       });
+}
+
 // The largest magnitude of elements [begin, begin + size). Records non-finite elements.
 absl::StatusOr<float> LargestOf(const Call& call, int64_t begin, int64_t size) {
   const Largest largest_of(call.kernels, call.plan.type);
   std::atomic<uint32_t> largest = 0;
-  const Geometry view = FlatView(size);
-  absl::Status status =
-      ForEachRegion(Regions(view, 0, 1, call.width(), kStep * call.width()), call.executor,
-                    call.interrupted, [&](const Region& region, Buffers& buffers) {
-                      if (call.faults.NonFiniteBefore(begin + region.column))
-                        return absl::OkStatus();
-                      ByteRectangle rectangle = WeightBytesOf(view, region, call.width());
-                      rectangle.offset += static_cast<uint64_t>(begin * call.width());
-                      Rows<const uint8_t> x;
-                      absl::Status read = ReadRectangle(call.weight, rectangle, buffers.weight, x);
-                      if (!read.ok()) return read;
-                      const float found = largest_of(x.bytes, static_cast<size_t>(region.columns));
-                      if (!std::isfinite(found)) {
-                        call.faults.FindNonFinite(x.bytes, region.columns, begin + region.column);
-                      }
-                      Raise(largest, found);
-                      return absl::OkStatus();
-                    });
+  absl::Status status = ForEachStep(call, begin, size, [&](const uint8_t* x, const Region& region) {
+    const float found = largest_of(x, static_cast<size_t>(region.columns));
+    if (!std::isfinite(found)) {
+      call.faults.FindNonFinite(x, region.columns, begin + region.column);
+    }
+    Raise(largest, found);
+  });
   if (!status.ok()) return status;
   return std::bit_cast<float>(largest.load());
 }
@@ -82,35 +90,26 @@ absl::StatusOr<float> LargestOf(const Call& call, int64_t begin, int64_t size) {
 absl::StatusOr<float> MeanAbsmax(const Call& call) {
   constexpr int64_t kBlock = rules::kBnbBlock;
   const Largest largest_of(call.kernels, call.plan.type);
-  const Geometry view = FlatView(call.plan.elements);
-  std::vector<double> sums(static_cast<size_t>(DivideUp(call.plan.elements, kStep)));
-  absl::Status status = ForEachRegion(
-      Regions(view, 0, 1, call.width(), kStep * call.width()), call.executor, call.interrupted,
-      [&](const Region& region, Buffers& buffers) {
-        if (call.faults.NonFiniteBefore(region.column)) return absl::OkStatus();
-        Rows<const uint8_t> x;
-        absl::Status read = ReadRectangle(call.weight, WeightBytesOf(view, region, call.width()),
-                                          buffers.weight, x);
-        if (!read.ok()) return read;
-        double sum = 0;
-        for (int64_t i = 0; i < region.columns; i += kBlock) {
-          const int64_t size = std::min(kBlock, region.columns - i);
-          float absmax = largest_of(x.bytes + i * call.width(), static_cast<size_t>(size));
-          if (!std::isfinite(absmax)) {
-            call.faults.FindNonFinite(x.bytes, region.columns, region.column);
-            return absl::OkStatus();
-          }
-          if (size < kBlock) absmax = rules::LastBlockAbsmax(absmax);
-          sum += static_cast<double>(absmax);
-        }
-        sums[static_cast<size_t>(region.column / kStep)] = sum;
-        return absl::OkStatus();
-      });
+  const int64_t elements = call.plan.elements;
+  std::vector<double> sums(static_cast<size_t>(DivideUp(elements, kStep)));
+  absl::Status status = ForEachStep(call, 0, elements, [&](const uint8_t* x, const Region& region) {
+    double sum = 0;
+    for (int64_t i = 0; i < region.columns; i += kBlock) {
+      const int64_t size = std::min(kBlock, region.columns - i);
+      float absmax = largest_of(x + i * call.width(), static_cast<size_t>(size));
+      if (!std::isfinite(absmax)) {
+        call.faults.FindNonFinite(x, region.columns, region.column);
+        return;
+      }
+      if (size < kBlock) absmax = rules::LastBlockAbsmax(absmax);
+      sum += static_cast<double>(absmax);
+    }
+    sums[static_cast<size_t>(region.column / kStep)] = sum;
+  });
   if (!status.ok()) return status;
   double sum = 0;
   for (const double part : sums) sum += part;
-  const int64_t blocks = DivideUp(call.plan.elements, kBlock);
-  return static_cast<float>(sum / static_cast<double>(blocks));
+  return static_cast<float>(sum / static_cast<double>(DivideUp(elements, kBlock)));
 }
 
 // Encodes rows [row_begin, row_end) of the view. Parts without a sink are not written.

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "layouts/constants.h"
 #include "layouts/encode_region.h"
-#include "layouts/nested_codes.h"
 #include "rules/layouts.h"
 
 namespace quantd {
@@ -44,6 +44,21 @@ GgufBlock BlockOf(Layout layout) {
     default:
       return GgufBlock::kMxfp4;
   }
+}
+
+// Encodes `size` numbers, which are a block of -double; returns the largest magnitude.
+float EncodeNested(const float* values, size_t size, uint8_t* codes) {
+  float largest = 0;
+  for (size_t i = 0; i < size; ++i) largest = std::max(largest, std::fabs(values[i]));
+  if (largest == 0) {
+    std::memset(codes, 0, size);
+    return largest;
+  }
+  const std::array<uint8_t, rules::kNestedSteps>& code_of = NestedCodes();
+  for (size_t i = 0; i < size; ++i) {
+    codes[i] = code_of[static_cast<size_t>(rules::NestedStep(values[i], largest))];
+  }
+  return largest;
 }
 
 // The smallest value that FLOAT16 rounds to infinity.
@@ -107,9 +122,8 @@ void EncodeFloats(const Encoding& encoding, const RegionBytes& bytes) {
 }
 
 void EncodeBnb4(const Encoding& encoding, const RegionBytes& bytes) {
-  const Layout layout = encoding.plan.layout;
-  const bool nf4 = layout == Layout::kBnbNf4 || layout == Layout::kBnbNf4Double;
-  const bool nested = NeedsFacts(layout);
+  const bool nf4 = IsNf4(encoding.plan.layout);
+  const bool nested = NeedsFacts(encoding.plan.layout);
   const BnbKernel kernel =
       encoding.kernels.bnb[static_cast<size_t>(nf4 ? BnbTable::kNf4 : BnbTable::kFp4)];
   const rules::Table4& table = nf4 ? rules::kNf4Table : rules::kFp4Table;
@@ -163,7 +177,6 @@ void EncodeBnb4(const Encoding& encoding, const RegionBytes& bytes) {
 void EncodeBnbInt8(const Encoding& encoding, const RegionBytes& bytes) {
   const Region& region = bytes.region;
   const DataType type = encoding.type();
-  const Largest largest_of(encoding.kernels, type);
   const QuantizeKernel quantize =
       encoding.kernels.quantize[static_cast<size_t>(Division::kMultiply)][static_cast<size_t>(
           Encoder::kInteger8)][static_cast<size_t>(ScaleMode::kRuns)];
@@ -172,19 +185,13 @@ void EncodeBnbInt8(const Encoding& encoding, const RegionBytes& bytes) {
   alignas(64) uint8_t rounded[kPiece * sizeof(float)];
   for (int64_t row = 0; row < region.rows; ++row) {
     const uint8_t* const x = bytes.x.row(row);
-    const float largest = encoding.row_largest != nullptr
-                              ? *encoding.row_largest
-                              : largest_of(x, static_cast<size_t>(region.columns));
-    const int64_t first = encoding.IndexOf(region.row + row, region.column);
-    if (!std::isfinite(largest)) {
-      encoding.faults.FindNonFinite(x, region.columns, first);
-      return;
-    }
+    const float largest = encoding.LargestOfRow(bytes, row);
+    if (!std::isfinite(largest)) return;
     if (largest >= kFloat16Overflow) {
       for (int64_t i = 0; i < region.columns; ++i) {
         const float value = LoadElement(type, x + static_cast<size_t>(i) * encoding.width());
         if (std::fabs(value) < kFloat16Overflow) continue;
-        encoding.faults.TooLarge(first + i);
+        encoding.faults.TooLarge(encoding.IndexOf(region.row + row, region.column + i));
         break;
       }
       continue;

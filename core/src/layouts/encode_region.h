@@ -16,6 +16,16 @@
 
 namespace quantd {
 
+// One region: its elements, and room for its bytes of each part that is cut, row after row. All of
+// these bytes must be written.
+struct RegionBytes {
+  Region region;
+  Rows<const uint8_t> x;
+  std::array<Rows<uint8_t>, 4> parts;  // indexed by Role
+
+  const Rows<uint8_t>& operator[](Role role) const { return parts[static_cast<size_t>(role)]; }
+};
+
 // Shared by all regions of a call.
 struct Encoding {
   const WeightPlan& plan;
@@ -31,16 +41,8 @@ struct Encoding {
   size_t width() const { return static_cast<size_t>(Info(plan.type).bits / 8); }
   // The index in the weight of the element at this place of the view.
   int64_t IndexOf(int64_t row, int64_t column) const { return row * geometry.columns + column; }
-};
-
-// One region: its elements, and room for its bytes of each part that is cut, row after row. All of
-// these bytes must be written.
-struct RegionBytes {
-  Region region;
-  Rows<const uint8_t> x;
-  std::array<Rows<uint8_t>, 4> parts;  // indexed by Role
-
-  const Rows<uint8_t>& operator[](Role role) const { return parts[static_cast<size_t>(role)]; }
+  // The largest magnitude of a row of a region. One that is not finite is recorded in the faults.
+  float LargestOfRow(const RegionBytes& bytes, int64_t row) const;
 };
 
 // Elements that are not finite, or do not fit, are recorded in the faults; the bytes of their

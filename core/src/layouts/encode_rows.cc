@@ -9,8 +9,6 @@
 namespace quantd {
 namespace {
 
-bool IsInt8(Layout layout) { return layout == Layout::kInt8 || layout == Layout::kInt8Tensor; }
-
 float DivisorOf(Layout layout) { return IsInt8(layout) ? rules::kInt8Divisor : rules::kFp8Divisor; }
 
 // Division in T. `reciprocals`: for 8-bit integers, FLOAT, and scales with a reciprocal.
@@ -40,6 +38,18 @@ void QuantizeRow(const Encoding& encoding, QuantizeKernel quantize, QuantizeTile
 
 }  // namespace
 
+float Encoding::LargestOfRow(const RegionBytes& bytes, int64_t row) const {
+  const Region& region = bytes.region;
+  const uint8_t* const x = bytes.x.row(row);
+  const float largest = row_largest != nullptr
+                            ? *row_largest
+                            : Largest(kernels, plan.type)(x, static_cast<size_t>(region.columns));
+  if (!std::isfinite(largest)) {
+    faults.FindNonFinite(x, region.columns, IndexOf(region.row + row, region.column));
+  }
+  return largest;
+}
+
 float TensorScale(const WeightPlan& plan, const WeightFacts& facts) {
   return rules::SymmetricScale(plan.type, facts.largest, DivisorOf(plan.layout));
 }
@@ -49,7 +59,6 @@ void EncodeRows(const Encoding& encoding, const RegionBytes& bytes) {
   const Layout layout = encoding.plan.layout;
   const DataType type = encoding.type();
   const bool whole_tensor = layout == Layout::kInt8Tensor || layout == Layout::kFp8Tensor;
-  const Largest largest_of(encoding.kernels, type);
   FloatPiece piece(encoding.kernels, type);
   for (int64_t row = 0; row < region.rows; ++row) {
     const uint8_t* const x = bytes.x.row(row);
@@ -57,14 +66,8 @@ void EncodeRows(const Encoding& encoding, const RegionBytes& bytes) {
     if (whole_tensor) {
       scale = TensorScale(encoding.plan, encoding.facts);
     } else {
-      const float largest = encoding.row_largest != nullptr
-                                ? *encoding.row_largest
-                                : largest_of(x, static_cast<size_t>(region.columns));
-      if (!std::isfinite(largest)) {
-        encoding.faults.FindNonFinite(x, region.columns,
-                                      encoding.IndexOf(region.row + row, region.column));
-        return;
-      }
+      const float largest = encoding.LargestOfRow(bytes, row);
+      if (!std::isfinite(largest)) return;
       scale = rules::SymmetricScale(type, largest, DivisorOf(layout));
       StoreElement(type, scale, bytes[Role::kScale].row(row));
     }
@@ -80,8 +83,8 @@ void EncodeRows(const Encoding& encoding, const RegionBytes& bytes) {
 }
 
 void EncodeTiles(const Encoding& encoding, const RegionBytes& bytes) {
-  constexpr size_t kTile = 128;
-  constexpr size_t kTiles = kPiece / kTile;  // in a piece
+  constexpr size_t kSide = kTile;
+  constexpr size_t kTiles = kPiece / kSide;  // in a piece
   const Region& region = bytes.region;
   const bool deepseek = encoding.plan.layout == Layout::kFp8Tiles;
   const DataType type = encoding.type();
@@ -92,16 +95,16 @@ void EncodeTiles(const Encoding& encoding, const RegionBytes& bytes) {
   FloatPiece piece(encoding.kernels, type);
   for (int64_t row = 0; row < region.rows; row += kTile) {
     const auto rows = std::min<int64_t>(region.rows - row, kTile);
-    uint8_t* scales = bytes[Role::kScale].row(row / static_cast<int64_t>(kTile));
+    uint8_t* scales = bytes[Role::kScale].row(row / kTile);
     for (int64_t column = 0; column < region.columns; column += kPiece) {
       const auto columns = static_cast<size_t>(std::min<int64_t>(region.columns - column, kPiece));
       const auto at = [&](int64_t r, size_t c) {
         return bytes.x.row(row + r) + (static_cast<size_t>(column) + c) * encoding.width();
       };
       float factors[kTiles];
-      for (size_t tile = 0; tile * kTile < columns; ++tile) {
-        const float largest = largest_of(at(0, tile * kTile), static_cast<size_t>(rows),
-                                         std::min(kTile, columns - tile * kTile), bytes.x.pitch);
+      for (size_t tile = 0; tile * kSide < columns; ++tile) {
+        const float largest = largest_of(at(0, tile * kSide), static_cast<size_t>(rows),
+                                         std::min(kSide, columns - tile * kSide), bytes.x.pitch);
         if (!std::isfinite(largest)) {
           for (int64_t r = 0; r < region.rows; ++r) {
             if (encoding.faults.FindNonFinite(bytes.x.row(r), region.columns,
@@ -122,7 +125,7 @@ void EncodeTiles(const Encoding& encoding, const RegionBytes& bytes) {
       }
       QuantizeTile tile;
       tile.scale = factors;
-      tile.run = kTile;
+      tile.run = kSide;
       for (int64_t r = 0; r < rows; ++r) {
         QuantizeRow(encoding, quantize, tile, at(r, 0), static_cast<int64_t>(columns), piece,
                     bytes[Role::kCodes].row(row + r) + column);
@@ -138,24 +141,58 @@ void Offset8(uint8_t* packed, size_t size) {
   for (size_t i = 0; i < size; ++i) packed[i] ^= 0x88;
 }
 
-// Scales and zero points of the groups of a piece.
+// The ranges of the groups of a piece, and what is made of them.
 struct Groups {
-  static constexpr size_t kMost = kPiece / 32;
+  static constexpr size_t kMost = kPiece / 16;
   float low[kMost];
   float high[kMost];
   float scale[kMost];
-  float zero_point[kMost];
+  float zero_point[kMost] = {};
+};
+
+// A piece of a row, in groups.
+struct GroupedPiece {
+  GroupedPiece(const Encoding& encoding, const RegionBytes& bytes, int64_t row, int64_t column,
+               size_t group)
+      : x(bytes.x.row(row) + static_cast<size_t>(column) * encoding.width()),
+        index(encoding.IndexOf(bytes.region.row + row, bytes.region.column + column)),
+        size(static_cast<size_t>(std::min<int64_t>(bytes.region.columns - column, kPiece))),
+        count(size / group),
+        first(static_cast<size_t>(column) / group) {
+    tile.size = size;
+    tile.run = group;
+  }
+
+  // Finds the ranges of its groups, and sets what `tile` reads. False: an element is not finite.
+  bool FindRanges(const Encoding& encoding, FloatPiece& piece, Groups& groups) {
+    std::fill_n(groups.low, count, 0.0f);
+    std::fill_n(groups.high, count, 0.0f);
+    RangeTile ranges;
+    tile.x = ranges.x = piece.Load(x, size);
+    ranges.size = size;
+    ranges.run = tile.run;
+    ranges.min = groups.low;
+    ranges.max = groups.high;
+    tile.scale = groups.scale;
+    if (!FindRange(encoding.kernels, NonFinite::kReject, ScaleMode::kRuns)(ranges)) return true;
+    encoding.faults.FindNonFinite(x, static_cast<int64_t>(size), index);
+    return false;
+  }
+
+  const uint8_t* const x;
+  const int64_t index;       // of its first element in the weight
+  const size_t size, count;  // elements, and groups
+  const size_t first;        // group of the row
+  QuantizeTile tile;
 };
 
 }  // namespace
 
 void EncodeInt4(const Encoding& encoding, const RegionBytes& bytes) {
   const Region& region = bytes.region;
-  const Layout layout = encoding.plan.layout;
   const DataType type = encoding.type();
-  const bool asymmetric = layout == Layout::kInt4G128Asym || layout == Layout::kInt4G32Asym;
-  const auto group = static_cast<size_t>(Info(layout).columns_of);
-  const RangeKernel range = FindRange(encoding.kernels, NonFinite::kReject, ScaleMode::kRuns);
+  const bool asymmetric = IsAsymmetric(encoding.plan.layout);
+  const auto group = static_cast<size_t>(Info(encoding.plan.layout).columns_of);
   Division division = DivisionIn(type, false);
   if (asymmetric) {
     division = type == DataType::kFloat16    ? Division::kDivideAndAddFloat16
@@ -170,30 +207,14 @@ void EncodeInt4(const Encoding& encoding, const RegionBytes& bytes) {
     // Zero points are packed along columns: the first of eight rows clears their words.
     uint8_t* const zeros = asymmetric ? bytes[Role::kZeroPoint].row(row / 8) : nullptr;
     for (int64_t column = 0; column < region.columns; column += kPiece) {
-      const auto size = static_cast<size_t>(std::min<int64_t>(region.columns - column, kPiece));
-      const uint8_t* const x = bytes.x.row(row) + static_cast<size_t>(column) * encoding.width();
-      const size_t count = size / group;
-      const size_t first = static_cast<size_t>(column) / group;
-      std::fill_n(groups.low, count, 0.0f);
-      std::fill_n(groups.high, count, 0.0f);
-      RangeTile ranges;
-      ranges.x = piece.Load(x, size);
-      ranges.size = size;
-      ranges.run = group;
-      ranges.min = groups.low;
-      ranges.max = groups.high;
-      if (range(ranges)) {
-        encoding.faults.FindNonFinite(x, static_cast<int64_t>(size),
-                                      encoding.IndexOf(region.row + row, region.column + column));
-        return;
-      }
-      for (size_t k = 0; k < count; ++k) {
+      GroupedPiece grouped(encoding, bytes, row, column, group);
+      if (!grouped.FindRanges(encoding, piece, groups)) return;
+      for (size_t k = 0; k < grouped.count; ++k) {
         const rules::BlockRange found = {groups.low[k], groups.high[k]};
         if (asymmetric) {
           const float scale = rules::RangeScale(type, found);
           if (std::isinf(scale)) {
-            encoding.faults.TooLarge(encoding.IndexOf(region.row + row, region.column + column) +
-                                     static_cast<int64_t>(k * group));
+            encoding.faults.TooLarge(grouped.index + static_cast<int64_t>(k * group));
             groups.scale[k] = 1;
             groups.zero_point[k] = 0;
           } else {
@@ -201,7 +222,7 @@ void EncodeInt4(const Encoding& encoding, const RegionBytes& bytes) {
             groups.scale[k] = rules::ScaleOrEpsilon(type, scale);
           }
           uint32_t word = 0;
-          uint8_t* const at = zeros + (first + k) * sizeof(word);
+          uint8_t* const at = zeros + (grouped.first + k) * sizeof(word);
           if (row % 8 != 0) std::memcpy(&word, at, sizeof(word));
           word |= static_cast<uint32_t>(static_cast<int>(groups.zero_point[k]) + 8)
                   << (4 * (row % 8));
@@ -210,21 +231,17 @@ void EncodeInt4(const Encoding& encoding, const RegionBytes& bytes) {
           groups.scale[k] = rules::SymmetricScale(type, found.largest(), rules::kInt4Divisor);
         }
         StoreElement(type, groups.scale[k],
-                     bytes[Role::kScale].row(row) + (first + k) * encoding.width());
+                     bytes[Role::kScale].row(row) + (grouped.first + k) * encoding.width());
       }
-      QuantizeTile tile;
-      tile.x = ranges.x;
+      QuantizeTile& tile = grouped.tile;
       tile.y = codes;
-      tile.size = size;
-      tile.run = group;
-      tile.scale = groups.scale;
       tile.zero_point = asymmetric ? groups.zero_point : nullptr;
       tile.minimum = -8;
       tile.maximum = 7;
       quantize(tile);
       uint8_t* const packed = bytes[Role::kCodes].row(row) + column / 2;
-      encoding.kernels.pack4(codes, size, packed);
-      Offset8(packed, size / 2);
+      encoding.kernels.pack4(codes, tile.size, packed);
+      Offset8(packed, tile.size / 2);
     }
   }
 }
@@ -233,58 +250,33 @@ void EncodeFp4(const Encoding& encoding, const RegionBytes& bytes) {
   const Region& region = bytes.region;
   const DataType type = encoding.type();
   const bool nvidia = encoding.plan.layout == Layout::kNvfp4;
-  const size_t group = nvidia ? 16 : 32;
   const float global = nvidia ? rules::GlobalScale(type, encoding.facts.largest) : 1;
-  const RangeKernel range = FindRange(encoding.kernels, NonFinite::kReject, ScaleMode::kRuns);
   const QuantizeKernel quantize = KernelOf(
       encoding.kernels, nvidia ? Division::kDivide : DivisionIn(type, false), Encoder::kFloat4E2M1);
   FloatPiece piece(encoding.kernels, type);
-  constexpr size_t kMost = kPiece / 16;
   alignas(64) uint8_t codes[kPiece];
-  float low[kMost], high[kMost], scale[kMost];
-  // Added, so that -0 becomes 0.
-  const float zero[kMost] = {};
+  Groups groups;
   for (int64_t row = 0; row < region.rows; ++row) {
     for (int64_t column = 0; column < region.columns; column += kPiece) {
-      const auto size = static_cast<size_t>(std::min<int64_t>(region.columns - column, kPiece));
-      const uint8_t* const x = bytes.x.row(row) + static_cast<size_t>(column) * encoding.width();
-      const size_t count = size / group;
-      std::fill_n(low, count, 0.0f);
-      std::fill_n(high, count, 0.0f);
-      RangeTile ranges;
-      ranges.x = piece.Load(x, size);
-      ranges.size = size;
-      ranges.run = group;
-      ranges.min = low;
-      ranges.max = high;
-      if (range(ranges)) {
-        encoding.faults.FindNonFinite(x, static_cast<int64_t>(size),
-                                      encoding.IndexOf(region.row + row, region.column + column));
-        return;
-      }
-      uint8_t* const scale_codes =
-          bytes[Role::kScale].row(row) + static_cast<size_t>(column) / group;
-      for (size_t k = 0; k < count; ++k) {
-        const float largest = rules::BlockRange{low[k], high[k]}.largest();
+      GroupedPiece grouped(encoding, bytes, row, column, nvidia ? 16 : 32);
+      if (!grouped.FindRanges(encoding, piece, groups)) return;
+      uint8_t* const scale_codes = bytes[Role::kScale].row(row) + grouped.first;
+      for (size_t k = 0; k < grouped.count; ++k) {
+        const float largest = rules::BlockRange{groups.low[k], groups.high[k]}.largest();
         if (nvidia) {
           const uint32_t code = rules::GroupScaleCode(type, largest, global);
           scale_codes[k] = static_cast<uint8_t>(code);
-          scale[k] = rules::GroupDivisor(code, global);
+          groups.scale[k] = rules::GroupDivisor(code, global);
         } else {
           const rules::MxScale found = rules::MxScaleOf(type, largest);
           scale_codes[k] = found.code;
-          scale[k] = found.divisor;
+          groups.scale[k] = found.divisor;
         }
       }
-      QuantizeTile tile;
-      tile.x = ranges.x;
-      tile.y = codes;
-      tile.size = size;
-      tile.run = group;
-      tile.scale = scale;
-      tile.zero_point = zero;
-      quantize(tile);
-      encoding.kernels.pack4(codes, size, bytes[Role::kCodes].row(row) + column / 2);
+      grouped.tile.y = codes;
+      grouped.tile.zero_point = groups.zero_point;  // 0 is added, so that -0 becomes 0
+      quantize(grouped.tile);
+      encoding.kernels.pack4(codes, grouped.tile.size, bytes[Role::kCodes].row(row) + column / 2);
     }
   }
 }

@@ -5,7 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "layouts/quant_state.h"
+#include "layouts/constants.h"
 #include "quantd/field_error.h"
 
 namespace quantd {
@@ -13,7 +13,6 @@ namespace {
 
 // Flat views of layouts without blocks can be cut anywhere; whole vectors are faster.
 constexpr int64_t kAnyAlign = 64;
-constexpr int64_t kTile = 128;
 constexpr int64_t kBnbBlock = 64;
 constexpr int64_t kBnbNested = 256 * kBnbBlock;
 
@@ -99,7 +98,9 @@ Geometry OneScale(const WeightPlan& plan, absl::string_view dtype) {
       .Take();
 }
 
-Geometry Int4(const WeightPlan& plan, int64_t group, bool asymmetric) {
+Geometry Int4(const WeightPlan& plan) {
+  const int64_t group = Info(plan.layout).columns_of;
+  const bool asymmetric = IsAsymmetric(plan.layout);
   const int64_t groups = plan.columns / group;
   Builder builder(plan);
   if (asymmetric) {
@@ -185,8 +186,7 @@ Geometry GeometryOf(const WeightPlan& plan, const WeightFacts& facts) {
     case Layout::kInt4G32:
     case Layout::kInt4G128Asym:
     case Layout::kInt4G32Asym:
-      return Int4(plan, Info(plan.layout).columns_of,
-                  plan.layout == Layout::kInt4G128Asym || plan.layout == Layout::kInt4G32Asym);
+      return Int4(plan);
     case Layout::kNvfp4:
       return Fp4(plan, 16, "F8_E4M3");
     case Layout::kMxfp4:

@@ -55,6 +55,20 @@ struct Geometry {
 
 Geometry GeometryOf(const WeightPlan& plan, const WeightFacts& facts);
 
+// The rows and columns of a tile of fp8-tiles and fp8-block.
+inline constexpr int64_t kTile = 128;
+
+constexpr bool IsInt8(Layout layout) {
+  return layout == Layout::kInt8 || layout == Layout::kInt8Tensor;
+}
+constexpr bool IsAsymmetric(Layout layout) {
+  return layout == Layout::kInt4G128Asym || layout == Layout::kInt4G32Asym;
+}
+// Otherwise, of bitsandbytes' layouts of 4 bits: fp4.
+constexpr bool IsNf4(Layout layout) {
+  return layout == Layout::kBnbNf4 || layout == Layout::kBnbNf4Double;
+}
+
 // Division, rounded up. REQUIRES: a >= 0, b > 0.
 constexpr int64_t DivideUp(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
