@@ -14,31 +14,31 @@
 #include "quantd/targets.h"
 #include "server/access/session.h"
 #include "server/admission/admission.h"
+#include "server/drain_log.h"
 #include "server/http/http.h"
 #include "server/log/log.h"
-#include "server/loop/thread_pool.h"
 #include "server/metrics/metrics.h"
 #include "server/net/probe.h"
+#include "server/overload.h"
 #include "server/process/every_second.h"
 #include "server/process/malloc.h"
 #include "server/process/threads.h"
 #include "server/regions/regions.h"
 #include "server/regions/sigbus_guard.h"
-#include "server/reports/drain_log.h"
-#include "server/reports/overload.h"
-#include "server/reports/transport_readings.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/calls.h"
+#include "server/rpc/health.h"
+#include "server/rpc/one_response.h"
+#include "server/rpc/reflection.h"
 #include "server/rpc/router.h"
+#include "server/scheduling/thread_pool.h"
 #include "server/server_info.h"
-#include "server/services/health.h"
-#include "server/services/one_response.h"
-#include "server/services/reflection.h"
 #include "server/status.h"
 #include "server/tls_and_tokens.h"
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
 #include "server/transport_limits.h"
+#include "server/transport_readings.h"
 
 namespace quantd::server {
 namespace {
@@ -104,10 +104,10 @@ struct Server::Components {
 
   const Options options;
   TlsAndTokens& tls_and_tokens;
-  const loop::Policy policy;
+  const scheduling::Policy policy;
   memory::Pool pool;
   const rpc::Executors executors;
-  loop::ComputeSlots cores;
+  scheduling::ComputeSlots cores;
   admission::Admission admission;
   admission::Receiving receiving;
   metrics::Metrics metrics;
@@ -117,16 +117,16 @@ struct Server::Components {
   rpc::Backend backend;
   rpc::Router router;
   transport::TransportContext context;
-  services::Health health;
-  std::unique_ptr<services::Reflection> reflection;
+  rpc::Health health;
+  std::unique_ptr<rpc::Reflection> reflection;
   const std::string info;
   // Answer the calls with one small response.
-  services::Response response_info, check_health;
-  reports::Overload overload;  // used by EverySecond's thread, like the next
+  rpc::Response response_info, check_health;
+  Overload overload;  // used by EverySecond's thread, like the next
   process::MemoryKeeper memory_keeper;
   std::vector<std::unique_ptr<loop::Loop>> loops;
   std::unique_ptr<transport::Transport> transport;
-  std::unique_ptr<loop::ThreadPool> thread_pool;
+  std::unique_ptr<scheduling::ThreadPool> thread_pool;
   std::vector<std::string> grpc_addresses;
   std::unique_ptr<net::Prober> prober;  // probes the first address
   std::unique_ptr<http::HttpServer> http;
@@ -150,7 +150,7 @@ metrics::Readings Server::Components::Read() const {
   }
   now.busy_cores = cores.busy();
   now.cores = cores.total();
-  reports::ReadCounters(context.counters, now);
+  ReadCounters(context.counters, now);
   now.certificate_expires = tls_and_tokens.CertificateEnd();
   now.draining = draining ? 1 : 0;
   now.guard_actions.back() = static_cast<double>(regions::CountDamaged());
@@ -179,13 +179,13 @@ std::string Server::Components::Status() const {
 }
 
 void Server::Components::AddRoutes(const AddServices& add_services) {
-  const auto add_one = [this](const std::string& path, const services::Response& response,
+  const auto add_one = [this](const std::string& path, const rpc::Response& response,
                               const Method* method = nullptr) {
     const auto counted = method == nullptr ? std::nullopt : std::optional(*method);
     router.Add(
         path,
         [this, &response, method](transport::ServerCall& stream) {
-          services::ServeOneResponse(calls, backend, stream, response, method);
+          rpc::ServeOneResponse(calls, backend, stream, response, method);
         },
         counted);
   };
@@ -211,12 +211,12 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
     }
   }
   response_info = [this](const transport::Message&) -> absl::StatusOr<memory::Piece> {
-    return services::ToPiece(info, pool);
+    return rpc::ToPiece(info, pool);
   };
   check_health = [this](const transport::Message& request) { return health.Check(request); };
   add_one("/grpc.health.v1.Health/Check", check_health);
   router.Add("/grpc.health.v1.Health/Watch", [this](transport::ServerCall& stream) {
-    services::Health::ServeWatch(calls, health, stream);
+    rpc::Health::ServeWatch(calls, health, stream);
   });
   router.Watch("/grpc.health.v1.Health/Watch");
   // Health checks need no token: they come from kubelets, load balancers and clients that choose.
@@ -226,11 +226,11 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
   for (const char* version : {"v1", "v1alpha"}) {
     router.Add(absl::StrCat("/grpc.reflection.", version, ".ServerReflection/ServerReflectionInfo"),
                [this](transport::ServerCall& stream) {
-                 services::Reflection::Serve(calls, *reflection, stream);
+                 rpc::Reflection::Serve(calls, *reflection, stream);
                });
   }
   if (add_services) add_services(router, calls, pool);
-  reflection = std::make_unique<services::Reflection>(router.Services(), pool);
+  reflection = std::make_unique<rpc::Reflection>(router.Services(), pool);
 }
 
 void Server::Components::AddTasks() {
@@ -265,7 +265,7 @@ absl::Status Server::Check(const Options& options) {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
                                                       const AddServices& add_services) {
   if (absl::Status status = UseTarget(options); !status.ok()) return status;
-  const loop::Policy policy = options.policy();
+  const scheduling::Policy policy = options.policy();
   // Including those for HTTP, spans, and tasks of every second.
   const int threads = policy.threads() + 3;
   const absl::Status tried = process::TryThreads(threads, "--threads and --event_loops");
@@ -327,7 +327,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     if (!http.ok()) return http.status();
     c.http = *std::move(http);
   }
-  c.thread_pool = std::make_unique<loop::ThreadPool>(loops, c.policy.spare);
+  c.thread_pool = std::make_unique<scheduling::ThreadPool>(loops, c.policy.spare);
   c.backend.thread_pool = c.thread_pool.get();
   c.transport->Start();
   c.AddTasks();
@@ -359,7 +359,7 @@ bool Server::Alive() const { return components_->prober->Alive(); }
 bool Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
   const std::chrono::milliseconds half = absl::ToChronoMilliseconds(lame_duck / 2);
-  const reports::DrainLog drain_log(c.context.counters, c.metrics);
+  const DrainLog drain_log(c.context.counters, c.metrics);
   c.draining = true;
   std::this_thread::sleep_for(half);
   c.health.SetServing(false);

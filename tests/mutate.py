@@ -37,7 +37,7 @@ ENVIRONMENT = {**os.environ, "CCACHE_READONLY": "1"}  # old objects are found ag
 # Room: the executables that must notice, and files of tests/e2e, which run in parallel.
 OPERATIONS = ["core_operations_test"]
 CALLS = "stream drain admission timing metrics logs traces shared_memory"
-SERVER = "access admission http log mailbox memory metrics net options process regions services trace transport"
+SERVER = "access admission http log memory metrics net options process regions trace transport"
 ROOMS = {
     "client/cpp/src": ["client_test", "client_cpp_test"],
     "core/src/calibrate": ["core_calibrate_test"],
@@ -53,8 +53,8 @@ ROOMS = {
     "core/src/walk": ["core_walk_test", *OPERATIONS],
     **{f"server/{room}": [f"{room}_test"] for room in SERVER.split()},
     "server/loop": ["loop_test", "rpc_test", "rpc_stress_test"],
+    "server/scheduling": ["scheduling_test", "rpc_test", "rpc_stress_test"],
     "server/operations": ["operations_test", "operations_memory_test"],
-    "server/reports": ["overload_test"],
     "server/rpc": ["rpc_test", "rpc_stress_test", " ".join(f"tests/e2e/test_{name}.py" for name in CALLS.split())],
     "server/wire": ["wire_test", "wire_memory_test"],
 }

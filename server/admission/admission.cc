@@ -133,7 +133,7 @@ void Admission::GiveBack(Permit& permit, uint64_t bytes, bool count) {
 // their work.
 void Admission::GrantWaiting() {
   for (const Lane lane : {kSmall, kLarge}) {
-    while (loop::FairQueue::Entry* const first = queues_[lane].First()) {
+    while (scheduling::FairQueue::Entry* const first = queues_[lane].First()) {
       auto& next = static_cast<Waiting&>(*first);
       if (!Fits(lane, next.request_.bytes)) break;
       queues_[lane].Remove(next, true);

@@ -25,9 +25,9 @@
 
 #include "absl/status/statusor.h"
 #include "server/loop/event.h"
-#include "server/loop/fair_queue.h"
 #include "server/loop/loop.h"
-#include "server/loop/peer_share.h"
+#include "server/scheduling/fair_queue.h"
+#include "server/scheduling/peer_share.h"
 
 namespace quantd::admission {
 
@@ -80,7 +80,7 @@ class Admission {
   explicit Admission(const Limits& limits);
 
   // A request in the queue. It and its permit must not move until `granted` completes.
-  class Waiting : public loop::FairQueue::Entry {
+  class Waiting : public scheduling::FairQueue::Entry {
    private:
     friend class Admission;
     AdmissionRequest request_;
@@ -124,11 +124,11 @@ class Admission {
   const uint64_t large_bytes_;  // for all large requests together
   const int64_t large_requests_;
   mutable std::mutex mutex_;
-  std::array<loop::FairQueue, 2> queues_;
+  std::array<scheduling::FairQueue, 2> queues_;
   std::array<uint64_t, Permit::kEnd> bytes_{};  // by kind
   std::array<int64_t, 2> requests_{};
   loop::Clock::time_point crowded_since_;
-  loop::PeerShares queue_shares_;  // of the places in both queues
+  scheduling::PeerShares queue_shares_;  // of the places in both queues
 };
 
 }  // namespace quantd::admission

@@ -55,8 +55,9 @@ bool Receiving::WithinShare(const Upload& upload) const {
 
 // The next upload of a peer that is within its share.
 Upload* Receiving::Next() const {
-  return static_cast<Upload*>(queue_.FirstOf(
-      [this](loop::FairQueue::Entry& entry) { return WithinShare(static_cast<Upload&>(entry)); }));
+  return static_cast<Upload*>(queue_.FirstOf([this](scheduling::FairQueue::Entry& entry) {
+    return WithinShare(static_cast<Upload&>(entry));
+  }));
 }
 
 void Receiving::Tell(Upload& upload) {
@@ -64,7 +65,7 @@ void Receiving::Tell(Upload& upload) {
   upload.loop_->Post(upload);
 }
 
-Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, loop::Holder& holder,
+Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, scheduling::Holder& holder,
                                   loop::Loop& loop) {
   const uint64_t peer = holder.peer();
   const std::lock_guard lock(mutex_);

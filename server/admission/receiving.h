@@ -22,11 +22,11 @@
 #include <list>
 #include <mutex>
 
-#include "server/loop/fair_queue.h"
 #include "server/loop/loop.h"
-#include "server/loop/peer_share.h"
-#include "server/loop/places.h"
 #include "server/loop/posted.h"
+#include "server/scheduling/fair_queue.h"
+#include "server/scheduling/peer_share.h"
+#include "server/scheduling/places.h"
 
 namespace quantd::admission {
 
@@ -34,7 +34,7 @@ class Receiving;
 
 // A message that is being received. Belongs to the loop of its connection; called back on that
 // loop.
-class Upload : private loop::FairQueue::Entry, private loop::Posted {
+class Upload : private scheduling::FairQueue::Entry, private loop::Posted {
  public:
   bool holds() const { return holds_; }
 
@@ -64,11 +64,11 @@ class Upload : private loop::FairQueue::Entry, private loop::Posted {
   // The following are guarded by Receiving's mutex.
   State state_ = State::kNone;
   uint64_t peer_ = 0;
-  uint64_t total_ = 0;    // bytes of the message
-  uint64_t granted_ = 0;  // bytes that the peer may send
-  loop::Place first_;     // in the part for first windows
-  uint64_t held_ = 0;     // bytes reserved in the other part
-  uint64_t seen_ = 0;     // bytes received at the last Look
+  uint64_t total_ = 0;       // bytes of the message
+  uint64_t granted_ = 0;     // bytes that the peer may send
+  scheduling::Place first_;  // in the part for first windows
+  uint64_t held_ = 0;        // bytes reserved in the other part
+  uint64_t seen_ = 0;        // bytes received at the last Look
   loop::Clock::time_point moved_at_;
   bool given_up_ = false;
   bool posted_ = false;
@@ -107,7 +107,7 @@ class Receiving {
   };
   // Begins a message of `total` bytes, of the call `holder`. REQUIRES: `upload` holds nothing;
   // total <= largest(); called by the thread that leads `loop`.
-  Begun Begin(Upload& upload, uint64_t total, loop::Holder& holder, loop::Loop& loop);
+  Begun Begin(Upload& upload, uint64_t total, scheduling::Holder& holder, loop::Loop& loop);
 
   // The result of Extend: how many bytes of the message the peer may send, and whether there is
   // room for all of them.
@@ -132,10 +132,10 @@ class Receiving {
   bool Told(const Upload& upload) const;
 
   // Reserves room for bytes that came early, in the part for first windows. False: there is none.
-  bool TakeFirst(loop::Place& place, loop::Holder& holder, uint64_t bytes) {
+  bool TakeFirst(scheduling::Place& place, scheduling::Holder& holder, uint64_t bytes) {
     return first_.Take(place, holder, bytes);
   }
-  void GiveFirst(loop::Place& place) { first_.Give(place); }
+  void GiveFirst(scheduling::Place& place) { first_.Give(place); }
 
   // Looks for uploads without progress. Call this a few times a second.
   void Look(loop::Clock::time_point now);
@@ -160,18 +160,18 @@ class Receiving {
 
   const uint64_t window_;
   const int64_t max_waiting_;
-  loop::PlaceTable first_;  // memory for first windows
+  scheduling::PlaceTable first_;  // memory for first windows
   const uint64_t large_budget_;
   const uint64_t min_rate_;
   const std::chrono::milliseconds stall_;
   mutable std::mutex mutex_;
-  loop::FairQueue queue_;
+  scheduling::FairQueue queue_;
   std::list<Upload*> large_;  // all uploads that are or were reserved
   uint64_t large_held_ = 0;
   uint64_t given_up_ = 0;
   bool refused_ = false;  // an upload that could not wait was refused since the last Look
-  loop::PeerShares large_shares_;
-  loop::PeerShares waiting_shares_;  // of the places in the queue
+  scheduling::PeerShares large_shares_;
+  scheduling::PeerShares waiting_shares_;  // of the places in the queue
 };
 
 }  // namespace quantd::admission

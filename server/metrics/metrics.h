@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "quantd/data_type.h"
-#include "server/errors/call_status.h"
 #include "server/metrics/histogram.h"
+#include "server/wire/call_status.h"
 #include "server/wire/method.h"
 
 namespace quantd::metrics {
@@ -67,7 +67,7 @@ inline constexpr std::array<absl::string_view, 8> kGuardActions = {
 inline constexpr std::array<absl::string_view, 3> kLogLosses = {"repeated", "full", "failed"};
 inline constexpr std::array<absl::string_view, 2> kSpanLosses = {"full", "failed"};
 
-inline constexpr size_t kCodes = errors::kCallCodes;
+inline constexpr size_t kCodes = wire::kCallCodes;
 
 struct MethodMetrics {
   Counter started;

@@ -15,9 +15,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "quantd/executor.h"
-#include "server/loop/policy.h"
 #include "server/memory/container.h"
 #include "server/options/flags.h"
+#include "server/scheduling/policy.h"
 
 namespace quantd::server {
 namespace {
@@ -191,7 +191,7 @@ absl::Status Check(const Options& options, const memory::Wanted& wanted) {
 // Fills in values that were 0 for "find out", and divides the memory.
 void Complete(Options& options, memory::Wanted& wanted) {
   if (options.threads == 0) options.threads = Executor::DefaultThreads();
-  const loop::Policy policy = options.policy();
+  const scheduling::Policy policy = options.policy();
   options.event_loops = policy.loops;
   const uint64_t limit = memory::LimitBytes();
   if (options.max_connections == 0) {

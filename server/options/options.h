@@ -11,8 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/log/log.h"
-#include "server/loop/policy.h"
 #include "server/memory/shares.h"
+#include "server/scheduling/policy.h"
 #include "server/transport/encoding.h"
 
 namespace quantd::server {
@@ -56,7 +56,9 @@ struct Options {
 
   // The most open calls: calls in progress and in queues, one per connection that watches health,
   // as clients of several servers do, and a few others.
-  loop::Policy policy() const { return loop::PolicyFor(threads, event_loops, busy_poll_us); }
+  scheduling::Policy policy() const {
+    return scheduling::PolicyFor(threads, event_loops, busy_poll_us);
+  }
   int64_t max_calls() const {
     return max_inflight_requests + max_queued_requests + max_connections + 256;
   }

@@ -7,15 +7,15 @@
 #include <cstdint>
 
 #include "server/admission/admission.h"
-#include "server/loop/compute_slots.h"
-#include "server/loop/policy.h"
-#include "server/loop/thread_pool.h"
 #include "server/memory/buffer.h"
 #include "server/metrics/metrics.h"
 #include "server/operations/costs.h"
 #include "server/regions/regions.h"
 #include "server/rpc/call.h"
 #include "server/rpc/executors.h"
+#include "server/scheduling/compute_slots.h"
+#include "server/scheduling/policy.h"
+#include "server/scheduling/thread_pool.h"
 #include "server/trace/tracer.h"
 #include "server/transport/encoding.h"
 
@@ -26,10 +26,10 @@ struct Backend {
   admission::Admission& admission;
   memory::Pool& pool;
   metrics::Metrics& metrics;
-  loop::ThreadPool* thread_pool = nullptr;  // set before the first call
-  loop::ComputeSlots& cores;
+  scheduling::ThreadPool* thread_pool = nullptr;  // set before the first call
+  scheduling::ComputeSlots& cores;
   const Executors& executors;
-  const loop::Policy policy;
+  const scheduling::Policy policy;
   const uint64_t max_message_bytes;
   // A request that has waited this long for memory and a core is refused.
   const std::chrono::nanoseconds queue_timeout;

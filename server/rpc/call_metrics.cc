@@ -43,7 +43,7 @@ std::array<Repeated, sizeof...(codes)> MakeAll(absl::string_view event,
 }
 
 Repeated& LinesOf(absl::StatusCode code) {
-  static auto lines = MakeAll("call failed", std::make_index_sequence<errors::kCallCodes>());
+  static auto lines = MakeAll("call failed", std::make_index_sequence<wire::kCallCodes>());
   return lines[static_cast<size_t>(code)];
 }
 
@@ -64,7 +64,7 @@ void LogFailure(Failed what, absl::string_view method, const absl::Status& statu
                           {"code", absl::StatusCodeToString(status.code())},
                           {"peer", stream.peer_name()}};
     if (what == Failed::kItem) fields.emplace_back("item", true);
-    const std::string reason = errors::Reason(status);
+    const std::string reason = wire::Reason(status);
     if (reason != absl::StatusCodeToString(status.code())) fields.emplace_back("reason", reason);
     // The text of a field's error may contain the value of an element.
     if (const std::string field = ErrorField(status); !field.empty()) {
@@ -99,14 +99,14 @@ CallMetrics::CallMetrics(metrics::Metrics& metrics, trace::Tracer* tracer,
 }
 
 void CallMetrics::ItemFailed(const absl::Status& status) {
-  metrics_.CountRejection(errors::Reason(status));
+  metrics_.CountRejection(wire::Reason(status));
   LogFailure(Failed::kItem, wire::Name(kind_), status, stream_);
 }
 
-errors::CallStatus CallMetrics::End(const absl::Status& status) {
+wire::CallStatus CallMetrics::End(const absl::Status& status) {
   status_ = status;
-  if (!status.ok()) metrics_.CountRejection(errors::Reason(status));
-  errors::CallStatus end = wire::ToCallStatus(status);
+  if (!status.ok()) metrics_.CountRejection(wire::Reason(status));
+  wire::CallStatus end = wire::ToCallStatus(status);
   if (stream_.head().wants_timing()) {
     // Empty if no phase was reached.
     if (std::string text = observed_->timeline.Text(); !text.empty()) {
@@ -158,7 +158,7 @@ void CallMetrics::AddSpan(const absl::Status& status) const {
   text("rpc.method", info.name);
   number("rpc.grpc.status_code", static_cast<int64_t>(status.code()));
   text("network.peer.address", stream_.peer_name());
-  if (!status.ok()) text("quantd.reason", errors::Reason(status));
+  if (!status.ok()) text("quantd.reason", wire::Reason(status));
   if (timeline.kernel_ended != Timeline::Clock::time_point()) {
     text("quantd.input_type", TypeName(timeline.input));
     text("quantd.output_type", TypeName(timeline.output));

@@ -11,12 +11,11 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "server/errors/call_status.h"
-#include "server/errors/reason.h"
 #include "server/metrics/metrics.h"
 #include "server/rpc/timeline.h"
 #include "server/trace/tracer.h"
 #include "server/transport/server_call.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::rpc {
 
@@ -36,7 +35,7 @@ class CallMetrics {
   // One item of a stream has failed; the stream continues.
   void ItemFailed(const absl::Status& status);
   // The status that the server sends, with the timing if the client asked for it.
-  errors::CallStatus End(const absl::Status& status);
+  wire::CallStatus End(const absl::Status& status);
   // The call is over. If the client cancelled it or its deadline passed, that counts, and not the
   // response that the client never received.
   void Finish();

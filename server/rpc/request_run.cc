@@ -5,14 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
-#include "server/errors/reason.h"
 #include "server/operations/memory.h"
 #include "server/operations/scratch_bytes.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::rpc {
 namespace {
 
-using errors::WithReason;
+using wire::WithReason;
 
 // kWorthACore (reservation.h) if y is in shared memory, and so is not sent.
 constexpr std::chrono::microseconds kWorthACoreShared{50};

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/errors/reason.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::rpc {
 
-using errors::WithReason;
+using wire::WithReason;
 
 absl::Status NoMemory() {
   return WithReason(absl::ResourceExhaustedError("the system has no memory left for the request"),

@@ -73,7 +73,7 @@ class Reservation final : private transport::Cancellable, private loop::Timer {
   Backend& backend_;
   transport::ServerCall& stream_;
   admission::Admission::Waiting waits_for_memory_;
-  loop::ComputeSlots::Waiting waits_for_core_;
+  scheduling::ComputeSlots::Waiting waits_for_core_;
   bool queued_ = false;
   int cores_ = 0;  // held by the request
   admission::Permit permit_;

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "server/errors/reason.h"
 #include "server/rpc/call_metrics.h"
 #include "server/transport/server_call.h"
+#include "server/wire/call_status.h"
 #include "server/wire/status_details.h"
 
 namespace quantd::rpc {
@@ -47,15 +47,15 @@ absl::Status Router::Authorize(int method, absl::string_view authorization) cons
   if (tokens_ == nullptr) return absl::OkStatus();
   if (method >= 0 && !routes_[static_cast<size_t>(method)].needs_token) return absl::OkStatus();
   absl::Status status = tokens_->Check(authorization, "metadata");
-  return status.ok() ? status : errors::WithReason(std::move(status), "UNAUTHENTICATED");
+  return status.ok() ? status : wire::WithReason(std::move(status), "UNAUTHENTICATED");
 }
 
 uint64_t Router::MostBytes(int method) const {
   return IsAName(routes_[static_cast<size_t>(method)].method) ? kMostOfAName : UINT64_MAX;
 }
 
-errors::CallStatus Router::Refuse(const transport::ServerCall& stream, int method,
-                                  const absl::Status& status) const {
+wire::CallStatus Router::Refuse(const transport::ServerCall& stream, int method,
+                                const absl::Status& status) const {
   const std::optional<wire::Method> counted =
       method < 0 ? std::nullopt : routes_[static_cast<size_t>(method)].method;
   if (counted.has_value()) {
@@ -64,7 +64,7 @@ errors::CallStatus Router::Refuse(const transport::ServerCall& stream, int metho
     counts.handled[static_cast<size_t>(status.code())].Add(1);
   }
   if (counted.has_value() || absl::IsUnauthenticated(status)) {
-    metrics_.CountRejection(errors::Reason(status));
+    metrics_.CountRejection(wire::Reason(status));
   }
   LogFailure(Failed::kCall, stream.head().path().substr(0, kMostPath), status, stream);
   return wire::ToCallStatus(status);

@@ -40,8 +40,8 @@ class Router final : public transport::CallHandler {
   // Implements transport::CallHandler.
   int Find(absl::string_view path) const override;
   void Begin(transport::ServerCall& stream) override;
-  errors::CallStatus Refuse(const transport::ServerCall& stream, int method,
-                            const absl::Status& status) const override;
+  wire::CallStatus Refuse(const transport::ServerCall& stream, int method,
+                          const absl::Status& status) const override;
   absl::Status Authorize(int method, absl::string_view authorization) const override;
   bool Watches(int method) const override { return routes_[static_cast<size_t>(method)].watches; }
   uint64_t MostBytes(int method) const override;

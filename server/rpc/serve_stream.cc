@@ -1,10 +1,10 @@
 // A stream of requests: while item n is computed, item n + 1 is received and the response to item n
 // - 1 is sent. A bad item is answered with an ItemError, and the stream continues.
-#include "server/errors/reason.h"
 #include "server/loop/lead.h"
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
 #include "server/rpc/request_run.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::rpc {
 namespace {
@@ -43,8 +43,8 @@ class Writer {
 }  // namespace
 
 absl::Status Draining() {
-  return errors::WithReason(absl::UnavailableError("the server is draining; try another one"),
-                            "DRAINING");
+  return wire::WithReason(absl::UnavailableError("the server is draining; try another one"),
+                          "DRAINING");
 }
 
 Call ServeStream(Calls& /*calls*/, Backend& backend, transport::ServerCall& stream) {

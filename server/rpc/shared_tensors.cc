@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
-#include "server/errors/reason.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::rpc {
 namespace {
@@ -27,7 +27,7 @@ absl::StatusOr<SharedSpan> FindOne(regions::Regions* regions, const std::string&
         field,
         absl::StrCat(field, " is set, but this server has no shared memory (--shared_memory_dir)"),
         absl::StatusCode::kUnimplemented);
-    return errors::WithReason(off, "NO_SHARED_MEMORY");
+    return wire::WithReason(off, "NO_SHARED_MEMORY");
   }
   return regions->Find(field, reference.region, reference.offset, reference.byte_size, access);
 }
@@ -101,7 +101,7 @@ absl::Status SharedTensors::Damage() const {
   const bool is_input = damaged != inputs_.end();
   const std::string field = is_input ? NameOf(damaged->field) : "output";
   const std::string& region = is_input ? damaged->region : output_->region;
-  return errors::WithReason(
+  return wire::WithReason(
       FieldError(
           absl::StrCat(field, ".region"),
           absl::StrCat(field, ".region '", region,

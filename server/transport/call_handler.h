@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "server/errors/call_status.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::transport {
 
@@ -21,8 +21,8 @@ class CallHandler {
   virtual void Begin(ServerCall& stream) = 0;
   // Counts a call that is refused before it starts, and returns the status for the client.
   // `method`: the result of Find.
-  virtual errors::CallStatus Refuse(const ServerCall& stream, int method,
-                                    const absl::Status& status) const = 0;
+  virtual wire::CallStatus Refuse(const ServerCall& stream, int method,
+                                  const absl::Status& status) const = 0;
   // Whether calls of this method only wait for news: they are counted separately.
   virtual bool Watches(int /*method*/) const { return false; }
   // The most bytes of a request of `method`, if less than Limits::max_message_bytes. For

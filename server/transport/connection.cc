@@ -12,9 +12,9 @@
 #include <new>
 #include <utility>
 
-#include "server/errors/reason.h"
 #include "server/transport/connection_set.h"
 #include "server/transport/notes.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::transport {
 namespace {

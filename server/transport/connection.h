@@ -174,11 +174,11 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void OnStreamClosed(int32_t id);
   void OnCall(ServerCall& stream);
   absl::Status FindPlace(ServerCall& stream, bool watches);
-  void Refuse(ServerCall& stream, const errors::CallStatus& status);
+  void Refuse(ServerCall& stream, const wire::CallStatus& status);
   void RefuseHttp(ServerCall& stream, int http_status);
   void Abandon(ServerCall& stream);
   void SubmitHeaders(ServerCall& stream);
-  void SubmitTrailersOnly(ServerCall& stream, const errors::CallStatus& status);
+  void SubmitTrailersOnly(ServerCall& stream, const wire::CallStatus& status);
   void SubmitTrailers(ServerCall& stream);
   ServerCall* Find(int32_t id) const;
   // nghttp2 asks for the next frame of a stream.

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/loop/peer_share.h"
+#include "server/scheduling/peer_share.h"
 #include "server/transport/connection.h"
 #include "server/transport/head.h"
 
@@ -122,7 +122,7 @@ void Connection::Charge() {
   const int64_t all = context_.counters.backlog.fetch_add(grown, std::memory_order_relaxed) + grown;
   const int64_t own = account_->backlog.fetch_add(grown, std::memory_order_relaxed) + grown;
   const int64_t most = context_.limits.max_backlog;
-  if (grown > 0 && bytes > kFairBacklog && (all > most || own > loop::ShareOfOnePeer(most))) {
+  if (grown > 0 && bytes > kFairBacklog && (all > most || own > scheduling::ShareOfOnePeer(most))) {
     End(ConnectionEnd::kUnread);
   }
 }
@@ -135,7 +135,7 @@ bool Connection::LookAtBacklog(Clock::time_point now) {
     return false;
   }
   if (charged_ > kFairBacklog && account_->backlog.load(std::memory_order_relaxed) >
-                                     loop::ShareOfOnePeer(limits.max_backlog)) {
+                                     scheduling::ShareOfOnePeer(limits.max_backlog)) {
     End(ConnectionEnd::kUnread);
     return false;
   }

@@ -15,10 +15,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/errors/reason.h"
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
 #include "server/transport/header_fields.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::transport {
 namespace {
@@ -195,20 +195,20 @@ absl::Status Connection::FindPlace(ServerCall& stream, bool watches) {
     counters.calls.fetch_sub(1, std::memory_order_relaxed);
     counters.watches.fetch_add(1, std::memory_order_relaxed);
   }
-  loop::PlaceTable& table = watches ? context_.watches : context_.calls;
+  scheduling::PlaceTable& table = watches ? context_.watches : context_.calls;
   if (table.Take(stream.place_, stream, 1)) return absl::OkStatus();
   if (!table.Within(peer_.id, 1)) {
-    return errors::WithReason(
+    return wire::WithReason(
         absl::ResourceExhaustedError(absl::StrCat(
             "this client has ", table.Of(peer_.id), " calls open; one client may have ",
-            loop::ShareOfOnePeer(table.most()), " of the ", table.most(),
+            scheduling::ShareOfOnePeer(table.most()), " of the ", table.most(),
             " that the server allows; end some, then try again")),
         "PEER_SHARE");
   }
-  return errors::WithReason(absl::UnavailableError(absl::StrCat(
-                                "the server is busy: it has ", table.taken(),
-                                " calls open and allows ", table.most(), "; try again later")),
-                            "TOO_MANY_CALLS");
+  return wire::WithReason(absl::UnavailableError(absl::StrCat(
+                              "the server is busy: it has ", table.taken(),
+                              " calls open and allows ", table.most(), "; try again later")),
+                          "TOO_MANY_CALLS");
 }
 
 // ---- Output
@@ -264,7 +264,7 @@ void Connection::SubmitHeaders(ServerCall& stream) {
   nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), &provider);
 }
 
-void Connection::SubmitTrailersOnly(ServerCall& stream, const errors::CallStatus& status) {
+void Connection::SubmitTrailersOnly(ServerCall& stream, const wire::CallStatus& status) {
   Fields fields = Headers();
   const StatusFields of_status(status);
   of_status.AddTo(fields);
@@ -282,7 +282,7 @@ void Connection::SubmitTrailers(ServerCall& stream) {
 }
 
 // No call is started for the stream, and its further input is dropped.
-void Connection::Refuse(ServerCall& stream, const errors::CallStatus& status) {
+void Connection::Refuse(ServerCall& stream, const wire::CallStatus& status) {
   SubmitTrailersOnly(stream, status);
   Abandon(stream);
 }

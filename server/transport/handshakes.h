@@ -7,15 +7,15 @@
 #include <cstdint>
 #include <utility>
 
-#include "server/loop/fair_queue.h"
 #include "server/loop/loop.h"
+#include "server/scheduling/fair_queue.h"
 
 namespace quantd::transport {
 
 // Belongs to one loop; used only on the thread that leads it.
 class Handshakes final : private loop::Posted {
  public:
-  class Waiting : public loop::FairQueue::Entry {
+  class Waiting : public scheduling::FairQueue::Entry {
    public:
     // Makes one step. The connection is no longer in the queue.
     virtual void OnStep() = 0;
@@ -47,7 +47,7 @@ class Handshakes final : private loop::Posted {
   }
 
   loop::Loop& loop_;
-  loop::FairQueue queue_;
+  scheduling::FairQueue queue_;
   bool posted_ = false;
 };
 

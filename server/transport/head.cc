@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/errors/reason.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::transport {
 namespace {
@@ -107,7 +107,7 @@ void Head::Keep(absl::string_view name, absl::string_view value) {
 
 absl::Status Head::Check() const {
   if (bytes_ > kMaxBytes) {
-    return errors::WithReason(
+    return wire::WithReason(
         absl::ResourceExhaustedError(absl::StrCat("the call's metadata takes over ", kMaxBytes,
                                                   " bytes, the most that is allowed")),
         "METADATA_TOO_LARGE");

@@ -10,9 +10,9 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/errors/call_status.h"
 #include "server/transport/encoding.h"
 #include "server/transport/metadata.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::transport {
 
@@ -50,7 +50,7 @@ class MetadataFields {
 // The fields of a status. The strings must live until they are submitted.
 class StatusFields {
  public:
-  explicit StatusFields(const errors::CallStatus& status)
+  explicit StatusFields(const wire::CallStatus& status)
       : code_(absl::StrCat(status.code)),
         message_(PercentEncode(status.message)),
         details_(Base64Encode(status.details)),

@@ -131,9 +131,10 @@ bool Inflater::Go(const Inflating& message, absl::Status& status) {
 }
 
 Inflating* Inflater::Next() const {
-  return static_cast<Inflating*>(waiting_.FirstOf([this](const loop::FairQueue::Entry& entry) {
-    return begun_ < kMostBegun || static_cast<const Inflating&>(entry).state_ != nullptr;
-  }));
+  return static_cast<Inflating*>(
+      waiting_.FirstOf([this](const scheduling::FairQueue::Entry& entry) {
+        return begun_ < kMostBegun || static_cast<const Inflating&>(entry).state_ != nullptr;
+      }));
 }
 
 void Inflater::Run() {

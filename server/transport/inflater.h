@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "server/loop/fair_queue.h"
 #include "server/loop/loop.h"
 #include "server/memory/buffer.h"
+#include "server/scheduling/fair_queue.h"
 #include "server/transport/encoding.h"
 
 namespace quantd::transport {
@@ -25,7 +25,7 @@ namespace quantd::transport {
 struct InflateState;
 
 // A message to inflate.
-class Inflating : private loop::FairQueue::Entry {
+class Inflating : private scheduling::FairQueue::Entry {
  public:
   Inflating();
 
@@ -67,7 +67,7 @@ class Inflater final : private loop::Posted {
 
   loop::Loop& loop_;
   memory::Pool& pool_;
-  loop::FairQueue waiting_;
+  scheduling::FairQueue waiting_;
   size_t begun_ = 0;  // the number of waiting messages that have begun
   bool posted_ = false;
 };

@@ -7,12 +7,12 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "server/errors/call_status.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::transport {
 
 // Names are in lower case; a value whose name ends in "-bin" is bytes.
-using errors::Metadata;
+using wire::Metadata;
 
 // Adds the values of a header. One header may contain several binary values, separated by commas;
 // values that are not Base64 are skipped.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "server/loop/peer_share.h"
+#include "server/scheduling/peer_share.h"
 
 namespace quantd::transport {
 
@@ -11,7 +11,7 @@ PeerTable::Outcome PeerTable::Add(uint64_t peer, size_t set) {
   Outcome outcome;
   const auto own = counts_.find(peer);
   const int64_t own_count = own == counts_.end() ? 0 : own->second.all;
-  const bool has_share = own_count >= loop::ShareOfOnePeer(most_);
+  const bool has_share = own_count >= scheduling::ShareOfOnePeer(most_);
   outcome.may_come = all_ < most_ && !has_share;
   if (!outcome.may_come) {
     const auto largest = has_share ? own

@@ -4,11 +4,11 @@
 
 #include <utility>
 
-#include "server/errors/reason.h"
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
 #include "server/transport/notes.h"
 #include "server/transport/transport_context.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::transport {
 
@@ -161,7 +161,7 @@ void ServerCall::StartNext() {
   if (sending() && !http_closed_) connection_->Send(*this);
 }
 
-void ServerCall::Finish(const errors::CallStatus& status, loop::Event& finished) {
+void ServerCall::Finish(const wire::CallStatus& status, loop::Event& finished) {
   finished_ = &finished;
   if (closed_) return CompleteFinish();
   if (http_closed_) return;  // bytes of it are still being sent
@@ -212,7 +212,7 @@ void ServerCall::OnDisplaced() {
   Connection& connection = *connection_;
   if (!sending()) {
     NoteAbuse(connection.context().counters, AbuseAction::kCallEvicted, *peer_name_);
-    Interrupt(errors::WithReason(
+    Interrupt(wire::WithReason(
         absl::UnavailableError("the call stood still (--stall_timeout) while others waited for its "
                                "place; try again later"),
         "TOO_MANY_CALLS"));

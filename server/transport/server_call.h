@@ -27,15 +27,15 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "server/admission/receiving.h"
-#include "server/errors/call_status.h"
 #include "server/loop/event.h"
 #include "server/loop/loop.h"
-#include "server/loop/places.h"
 #include "server/loop/timers.h"
 #include "server/memory/buffer.h"
+#include "server/scheduling/places.h"
 #include "server/transport/head.h"
 #include "server/transport/inflater.h"
 #include "server/transport/pace.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::transport {
 
@@ -78,7 +78,7 @@ class Cancellable {
   ~Cancellable() = default;
 };
 
-class ServerCall final : public loop::Holder,
+class ServerCall final : public scheduling::Holder,
                          private admission::Upload,
                          private Inflating,
                          private loop::Timer {
@@ -117,7 +117,7 @@ class ServerCall final : public loop::Holder,
   void WriteAsMade(memory::Piece begin, size_t size, MessageSource& source, loop::Event& written);
   // Sends the status after everything written, and completes `finished` when the stream is closed:
   // with true if all was sent. An interrupted stream sends what is still possible.
-  void Finish(const errors::CallStatus& status, loop::Event& finished);
+  void Finish(const wire::CallStatus& status, loop::Event& finished);
   // The call makes no more use of the stream. Must be its last function call.
   void End();
 
@@ -229,13 +229,13 @@ class ServerCall final : public loop::Holder,
   size_t total_ = 0;
   uint64_t charge_ = 0;  // bytes reserved: total_, plus what it may inflate to
   size_t received_ = 0;
-  std::string kept_;         // what came after a message that has not been taken yet
-  loop::Place kept_place_;   // its memory
-  size_t kept_left_ = 0;     // the bytes at its end that are not processed yet
-  int64_t window_ = 0;       // bytes that the peer may still send in further frames
-  int64_t for_padding_ = 0;  // granted beyond a message, once the peer has padded a frame
-  size_t frame_left_ = 0;    // bytes of this frame that have not been processed
-  size_t frame_bytes_ = 0;   // of the last DATA frame: the next one is likely as large
+  std::string kept_;              // what came after a message that has not been taken yet
+  scheduling::Place kept_place_;  // its memory
+  size_t kept_left_ = 0;          // the bytes at its end that are not processed yet
+  int64_t window_ = 0;            // bytes that the peer may still send in further frames
+  int64_t for_padding_ = 0;       // granted beyond a message, once the peer has padded a frame
+  size_t frame_left_ = 0;         // bytes of this frame that have not been processed
+  size_t frame_bytes_ = 0;        // of the last DATA frame: the next one is likely as large
   bool remote_end_ = false;
   bool waits_for_room_ = false;
   loop::Clock::time_point waits_since_;
@@ -264,7 +264,7 @@ class ServerCall final : public loop::Holder,
   Pace pace_;                           // the pace of all_sent_
   uint64_t all_sent_ = 0;               // bytes of all messages that the kernel has
   loop::Event* written_ = nullptr;
-  errors::CallStatus finish_;
+  wire::CallStatus finish_;
   loop::Event* finished_ = nullptr;
   bool finishing_ = false;
   bool headers_sent_ = false;
@@ -279,7 +279,7 @@ class ServerCall final : public loop::Holder,
   bool closed_ = false;       // closed, and no byte of it waits to be sent
   bool has_call_ = false;     // a call uses the stream and has not called End
   bool watches_ = false;      // counts as a watch, not as a call
-  loop::Place place_;         // among the calls, or the watches
+  scheduling::Place place_;   // among the calls, or the watches
   Starter starter_{*this};
 };
 

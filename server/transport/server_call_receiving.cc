@@ -5,17 +5,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/errors/reason.h"
 #include "server/transport/connection.h"
 #include "server/transport/notes.h"
 #include "server/transport/server_call.h"
 #include "server/transport/transport_context.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::transport {
 
 using admission::Receiving;
-using errors::WithReason;
 using loop::Clock;
+using wire::WithReason;
 
 namespace {
 

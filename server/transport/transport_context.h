@@ -10,8 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "server/access/session.h"
 #include "server/admission/receiving.h"
-#include "server/loop/places.h"
 #include "server/memory/buffer.h"
+#include "server/scheduling/places.h"
 #include "server/transport/call_handler.h"
 #include "server/transport/peer_table.h"
 
@@ -107,8 +107,8 @@ struct TransportContext {
   // For TCP connections; null: plain text. Unix sockets are always plain text.
   const access::Certificates* certificates = nullptr;
   PeerTable peers{limits.max_connections};
-  loop::PlaceTable calls{static_cast<uint64_t>(limits.max_calls), limits.stall};
-  loop::PlaceTable watches{static_cast<uint64_t>(limits.max_watches), limits.stall};
+  scheduling::PlaceTable calls{static_cast<uint64_t>(limits.max_calls), limits.stall};
+  scheduling::PlaceTable watches{static_cast<uint64_t>(limits.max_watches), limits.stall};
   Counters counters = {};
   std::atomic<bool> draining{false};
 };

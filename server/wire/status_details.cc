@@ -6,7 +6,7 @@
 #include "google/rpc/status.pb.h"
 #include "quantd/field_error.h"
 #include "quantd/utf8.h"
-#include "server/errors/reason.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::wire {
 namespace {
@@ -45,7 +45,7 @@ ErrorText TextOf(const absl::Status& status) {
   return {.message = Clean(status.message()), .field = Clean(ErrorField(status))};
 }
 
-errors::CallStatus ToCallStatus(const absl::Status& status) {
+CallStatus ToCallStatus(const absl::Status& status) {
   if (status.ok()) return {};
   const ErrorText text = TextOf(status);
   // absl's and gRPC's codes have the same numbers.
@@ -60,7 +60,7 @@ errors::CallStatus ToCallStatus(const absl::Status& status) {
     details.add_details()->PackFrom(bad);
   }
   google::rpc::ErrorInfo info;
-  info.set_reason(std::string(errors::Reason(status)));
+  info.set_reason(std::string(Reason(status)));
   info.set_domain(kDomain);
   details.add_details()->PackFrom(info);
   if (absl::IsUnavailable(status)) {

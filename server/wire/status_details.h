@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "server/errors/call_status.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::wire {
 
@@ -25,7 +25,7 @@ struct ErrorText {
 ErrorText TextOf(const absl::Status& status);
 
 // OK remains OK.
-errors::CallStatus ToCallStatus(const absl::Status& status);
+CallStatus ToCallStatus(const absl::Status& status);
 
 }  // namespace quantd::wire
 

@@ -155,7 +155,7 @@ transport::Limits LimitsOf(uint8_t around, transport::Limits limits) {
 
 int OneMethod::Find(absl::string_view path) const { return path == kPath ? 0 : -1; }
 
-errors::CallStatus OneMethod::Refuse(const transport::ServerCall& /*stream*/, int /*method*/,
+wire::CallStatus OneMethod::Refuse(const transport::ServerCall& /*stream*/, int /*method*/,
                                      const absl::Status& status) const {
   return wire::ToCallStatus(status);
 }

@@ -17,7 +17,7 @@ namespace quantd::fuzz {
 class OneMethod : public transport::CallHandler {
  public:
   int Find(absl::string_view path) const override;
-  errors::CallStatus Refuse(const transport::ServerCall& stream, int method,
+  wire::CallStatus Refuse(const transport::ServerCall& stream, int method,
                             const absl::Status& status) const override;
   bool AnyoneWaits() const override { return true; }
 

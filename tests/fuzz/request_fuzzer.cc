@@ -188,7 +188,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string bytes = wire::ToString(message);
   Require(ProtobufAccepts(kind, bytes) == !IsMalformed(status),
           "protobuf's parser and the scanner agree");
-  const errors::CallStatus response = wire::ToCallStatus(status);
+  const wire::CallStatus response = wire::ToCallStatus(status);
   Require(response.code == static_cast<int>(status.code()), "the code is the status's");
   Require(status.ok() || !response.message.empty(), "an error says what is wrong");
   switch (status.code()) {

@@ -10,7 +10,7 @@
 #include "grpc/testing/empty.pb.h"
 #include "grpc/testing/messages.pb.h"
 #include "server/loop/timers.h"
-#include "server/services/exchange.h"
+#include "server/rpc/exchange.h"
 #include "server/transport/deflater.h"
 #include "server/wire/encode.h"
 
@@ -28,7 +28,7 @@ using grpc::testing::StreamingInputCallRequest;
 using grpc::testing::StreamingInputCallResponse;
 using grpc::testing::StreamingOutputCallRequest;
 using grpc::testing::StreamingOutputCallResponse;
-using services::Exchange;
+using rpc::Exchange;
 
 constexpr char kInitial[] = "x-grpc-test-echo-initial";
 constexpr char kTrailing[] = "x-grpc-test-echo-trailing-bin";

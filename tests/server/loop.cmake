@@ -1,5 +1,4 @@
 # server/loop: events that calls wait for, and the threads that they run on.
-add_executable(loop_test loop/busy_poll_test.cc loop/compute_slots_test.cc loop/thread_pool_test.cc loop/event_test.cc loop/fair_queue_test.cc
-  loop/inbox_test.cc loop/lead_test.cc loop/loop_test.cc loop/policy_test.cc loop/places_test.cc loop/timers_test.cc)
-target_link_libraries(loop_test PRIVATE quantd::loop quantd_build GTest::gmock_main Threads::Threads)
+add_executable(loop_test loop/busy_poll_test.cc loop/event_test.cc loop/inbox_test.cc loop/lead_test.cc loop/loop_test.cc loop/timers_test.cc)
+target_link_libraries(loop_test PRIVATE quantd::loop quantd::scheduling quantd_build GTest::gmock_main Threads::Threads)
 quantd_cases(loop_test server.loop 60)

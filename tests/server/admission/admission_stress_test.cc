@@ -9,7 +9,7 @@
 #include "../loop/loop_testing.h"
 #include "server/admission/admission.h"
 #include "server/loop/lead.h"
-#include "server/loop/thread_pool.h"
+#include "server/scheduling/thread_pool.h"
 
 namespace quantd::admission {
 namespace admission_stress_test {
@@ -109,7 +109,7 @@ class Crowd {
   std::atomic<uint64_t> bytes_{0};
   std::atomic<int> working_{0}, granted_{0}, cancelled_{0}, refused_{0};
   std::latch left_{kCalls};
-  loop::ThreadPool thread_pool_{{loops_[0].get(), loops_[1].get()}, 3};
+  scheduling::ThreadPool thread_pool_{{loops_[0].get(), loops_[1].get()}, 3};
 };
 
 TEST(Admission, CompletesEveryRequestOnceAndStaysWithinItsLimitsUnderManyThreads) {

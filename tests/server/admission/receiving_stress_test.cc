@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "receiving_testing.h"
-#include "server/loop/thread_pool.h"
+#include "server/scheduling/thread_pool.h"
 
 namespace quantd::admission {
 namespace {
@@ -149,7 +149,7 @@ class Player final : private loop::Posted {
   int rounds_ = 0;
   milliseconds later_{0};  // added to the clock: the test need not wait
   TestCall keeper_{loop_, 1};
-  loop::Place kept_;
+  scheduling::Place kept_;
   std::deque<Client> clients_{std::deque<Client>(80)};
 };
 
@@ -165,7 +165,7 @@ void Play(int loop_count, int steps) {
     players.emplace_back(receiving, *all.back(), seed + static_cast<uint64_t>(i), over);
   }
   {
-    loop::ThreadPool thread_pool(all, 0);
+    scheduling::ThreadPool thread_pool(all, 0);
     for (Player& player : players) player.Start(steps);
     over.wait();
     // Everything that was posted has run.

@@ -37,7 +37,7 @@ TEST_F(ReceivingTest, SmallMessagesAreRefusedWhenTheFirstWindowsAreUsedUp) {
   EXPECT_EQ(all.granted, kWindow);
   EXPECT_FALSE(all.reserved) << "it has all that it needs";
   TestCall call(*loop_, 9);
-  loop::Place place;
+  scheduling::Place place;
   EXPECT_FALSE(receiving_.TakeFirst(place, call, 1));
   Release(uploads[0]);
   EXPECT_EQ(Begin(refused, 1), Begun::kFirst);

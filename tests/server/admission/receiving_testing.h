@@ -15,7 +15,7 @@
 
 namespace quantd::admission {
 
-class TestCall final : public loop::Holder {
+class TestCall final : public scheduling::Holder {
  public:
   TestCall(loop::Loop& loop, uint64_t peer) : Holder(loop, peer, loop::Clock::now()) {}
 
@@ -26,7 +26,9 @@ class TestCall final : public loop::Holder {
 class TestUpload final : public Upload {
  public:
   // The call that it belongs to.
-  loop::Holder& Of(loop::Loop& loop, uint64_t peer) { return calls_.emplace_back(loop, peer); }
+  scheduling::Holder& Of(loop::Loop& loop, uint64_t peer) {
+    return calls_.emplace_back(loop, peer);
+  }
 
   std::atomic<int> rooms{0};
   std::atomic<bool> given_up{false};

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "loop_testing.h"
-#include "server/loop/thread_pool.h"
+#include "server/scheduling/thread_pool.h"
 
 namespace quantd::loop {
 namespace {
@@ -50,7 +50,7 @@ TEST(Lead, GoesToTheThreadThatLeadsAsOftenAsItLikes) {
   // Declared after both loops, so that its threads end before either: one may still wake the other.
   const std::unique_ptr<Loop> first = NewLoop();
   const std::unique_ptr<Loop> second = NewLoop();
-  ThreadPool thread_pool({first.get(), second.get()}, 0);
+  scheduling::ThreadPool thread_pool({first.get(), second.get()}, 0);
   std::promise<int> done;
   Travel(*first, *second, done);
   EXPECT_EQ(done.get_future().get(), 2000);

@@ -10,7 +10,7 @@
 #include "../loop/loop_testing.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "server/loop/peer_share.h"
+#include "server/scheduling/peer_share.h"
 #include "server/transport/encoding.h"
 #include "server/transport/frame_credit.h"
 #include "server/transport/head.h"
@@ -254,7 +254,7 @@ TEST(PeerTable, NobodyLocksOutTheOthers) {
         for (const auto& [who, of] : model) largest = std::max(largest, of.size());
         const size_t own = model.count(peer) == 0 ? 0 : model[peer].size();
         const PeerTable::Outcome response = table.Add(peer, set);
-        const bool has_share = static_cast<int64_t>(own) >= loop::ShareOfOnePeer(most);
+        const bool has_share = static_cast<int64_t>(own) >= scheduling::ShareOfOnePeer(most);
         ASSERT_EQ(response.someone_goes, all >= most || has_share);
         ASSERT_EQ(response.may_come, !has_share && (all < most || largest > own + 1));
         if (has_share) {

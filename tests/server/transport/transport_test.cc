@@ -24,7 +24,7 @@ class Ok final : public CallHandler {
  public:
   int Find(absl::string_view) const override { return 0; }
   void Begin(ServerCall& stream) override { Serve(stream); }
-  errors::CallStatus Refuse(const ServerCall&, int, const absl::Status& status) const override {
+  wire::CallStatus Refuse(const ServerCall&, int, const absl::Status& status) const override {
     return {static_cast<int>(status.code()), std::string(status.message()), "", {}};
   }
   bool AnyoneWaits() const override { return false; }

@@ -17,7 +17,7 @@ constexpr std::array<absl::string_view, 7> kMethods = {"Collect", "Late", "Echo"
                                                        "Small",   "Wait", "Made"};
 constexpr std::chrono::seconds kPatience{20};
 
-errors::CallStatus ToStatus(const absl::Status& status) {
+wire::CallStatus ToStatus(const absl::Status& status) {
   return {static_cast<int>(status.code()), std::string(status.message()), "", {}};
 }
 
@@ -184,7 +184,7 @@ int World::Find(absl::string_view path) const {
   return -1;
 }
 
-errors::CallStatus World::Refuse(const ServerCall&, int, const absl::Status& status) const {
+wire::CallStatus World::Refuse(const ServerCall&, int, const absl::Status& status) const {
   ++refused;
   return ToStatus(status);
 }

@@ -108,8 +108,8 @@ class World final : public CallHandler {
   // CallHandler.
   int Find(absl::string_view path) const override;
   void Begin(ServerCall& stream) override;
-  errors::CallStatus Refuse(const ServerCall& stream, int method,
-                            const absl::Status& status) const override;
+  wire::CallStatus Refuse(const ServerCall& stream, int method,
+                          const absl::Status& status) const override;
   bool AnyoneWaits() const override { return anyone_waits; }
 
  private:

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
 #include "quantd/utf8.h"
-#include "server/errors/reason.h"
+#include "server/wire/call_status.h"
 
 namespace quantd::wire {
 namespace {
@@ -80,7 +80,7 @@ class GoogleRpc {
 };
 
 TEST(StatusDetailsTest, OkHasNone) {
-  const errors::CallStatus status = ToCallStatus(absl::OkStatus());
+  const wire::CallStatus status = ToCallStatus(absl::OkStatus());
   EXPECT_TRUE(status.ok());
   EXPECT_EQ(status.code, 0);
   EXPECT_EQ(status.message, "");
@@ -88,7 +88,7 @@ TEST(StatusDetailsTest, OkHasNone) {
 }
 
 TEST(StatusDetailsTest, AFieldError) {
-  const errors::CallStatus status = ToCallStatus(FieldError("x.shape", "x.shape is bad"));
+  const wire::CallStatus status = ToCallStatus(FieldError("x.shape", "x.shape is bad"));
   EXPECT_EQ(status.code, 3);
   EXPECT_EQ(status.message, "x.shape is bad");
   EXPECT_EQ(GoogleRpc().Text(status.details),
@@ -98,8 +98,8 @@ TEST(StatusDetailsTest, AFieldError) {
 }
 
 TEST(StatusDetailsTest, UnavailableSaysWhenToRetry) {
-  const errors::CallStatus status =
-      ToCallStatus(errors::WithReason(absl::UnavailableError("the queue is full"), "QUEUE_FULL"));
+  const wire::CallStatus status =
+      ToCallStatus(wire::WithReason(absl::UnavailableError("the queue is full"), "QUEUE_FULL"));
   EXPECT_EQ(status.code, 14);
   EXPECT_EQ(GoogleRpc().Text(status.details),
             "code: 14 message: \"the queue is full\""
@@ -110,10 +110,10 @@ TEST(StatusDetailsTest, UnavailableSaysWhenToRetry) {
 TEST(StatusDetailsTest, EveryCodeIsTheSameNumber) {
   for (int code = 1; code <= 16; ++code) {
     const absl::Status status(static_cast<absl::StatusCode>(code), "text");
-    const errors::CallStatus call = ToCallStatus(status);
+    const wire::CallStatus call = ToCallStatus(status);
     EXPECT_FALSE(call.ok());
     EXPECT_EQ(call.code, code);
-    EXPECT_LT(call.code, errors::kCallCodes);
+    EXPECT_LT(call.code, wire::kCallCodes);
     EXPECT_THAT(GoogleRpc().Text(call.details),
                 testing::HasSubstr(absl::StrCat("code: ", code, " message: \"text\"")));
   }
@@ -123,7 +123,7 @@ TEST(StatusDetailsTest, TextIsShortAndValid) {
   const std::string euro = "\xe2\x82\xac";
   std::string text = "a\xff";
   for (int i = 0; i < 10'000; ++i) text += euro;
-  const errors::CallStatus status = ToCallStatus(absl::InvalidArgumentError(text));
+  const wire::CallStatus status = ToCallStatus(absl::InvalidArgumentError(text));
   EXPECT_EQ(ValidUtf8Prefix(status.message), status.message.size());
   EXPECT_LE(status.message.size(), kMaxErrorMessageBytes);
   EXPECT_GT(status.message.size(), kMaxErrorMessageBytes - 3);

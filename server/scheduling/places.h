@@ -1,0 +1,157 @@
+// The rule for everything that peers share: calls, memory, places in queues. A table has room for
+// so much, and one peer never gets the last quarter of it. A place belongs to a call that moves: if
+// the table is full, a newcomer takes the place of the call that has stood still for longest, of
+// the peer that has the most. Standing still means: no byte in either direction and no turn of
+// computing for `stall`, whatever the call has done before; for a fifth of that, if its peer has
+// four times as much as the newcomer's would have.
+//
+//   class ServerCall : private Holder { void OnDisplaced() override { ...end the call... } };
+//   PlaceTable calls(4096, seconds(5));
+//   Place place;
+//   if (!calls.Take(place, holder, 1)) ...   // full, and all of it moves
+//   calls.Give(place);
+#ifndef QUANTD_SERVER_SCHEDULING_PLACES_H_
+#define QUANTD_SERVER_SCHEDULING_PLACES_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <unordered_map>
+
+#include "server/loop/loop.h"
+#include "server/loop/posted.h"
+#include "server/scheduling/peer_share.h"
+
+namespace quantd::scheduling {
+
+class PlaceTable;
+
+// What holds places: a call. Belongs to a loop.
+class Holder : private loop::Posted {
+ public:
+  uint64_t peer() const { return peer_; }
+
+  // The next five are safe from any thread.
+
+  // It moved.
+  void Moved(loop::Clock::time_point now) { Move(now.time_since_epoch().count()); }
+  // Bytes moved. At less than `rate` bytes a second it falls behind, until it counts as still.
+  void Moved(loop::Clock::time_point now, uint64_t bytes, uint64_t rate);
+  // It waits for a core, or computes: this is the server's time. Until Idle.
+  void Busy() { still_since_.store(kBusy, std::memory_order_relaxed); }
+  void Idle(loop::Clock::time_point now) {
+    still_since_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  loop::Clock::time_point still_since() const {
+    return loop::Clock::time_point(
+        loop::Clock::duration(still_since_.load(std::memory_order_relaxed)));
+  }
+
+ protected:
+  Holder(loop::Loop& loop, uint64_t peer, loop::Clock::time_point now) : loop_(loop), peer_(peer) {
+    Idle(now);
+  }
+  ~Holder() = default;  // REQUIRES: holds no place; !displaced()
+
+  // Its place, in any table, is another's: it gives up all that it holds. Called once, on its loop.
+  virtual void OnDisplaced() = 0;
+  // Whether OnDisplaced is about to be called. Does not become true if it holds no place.
+  bool displaced() const { return posted_.load(std::memory_order_acquire); }
+
+ private:
+  friend class PlaceTable;
+  static constexpr loop::Clock::rep kBusy = std::numeric_limits<loop::Clock::rep>::max();
+  void Move(loop::Clock::rep now);
+  void Run() override;
+  void Displace();
+
+  loop::Loop& loop_;
+  const uint64_t peer_;
+  std::atomic<loop::Clock::rep> still_since_;
+  std::atomic<bool> told_{false};
+  std::atomic<bool> posted_{false};
+};
+
+// A holder's part of a table. Movable; for one thread at a time.
+class Place {
+ public:
+  Place() = default;
+  Place(Place&& other) noexcept;
+  Place& operator=(Place&&) = delete;
+  ~Place();
+
+  uint64_t amount() const { return amount_; }
+
+ private:
+  friend class PlaceTable;
+  struct OfPeer {
+    uint64_t amount = 0;
+    Place* first = nullptr;
+    loop::Clock::time_point still_since;  // none of these has stood still for longer
+  };
+
+  PlaceTable* table_ = nullptr;
+  Holder* holder_ = nullptr;
+  OfPeer* of_peer_ = nullptr;  // null: it is leaving
+  uint64_t amount_ = 0;
+  Place* previous_ = nullptr;
+  Place* next_ = nullptr;
+};
+
+// Thread-safe. Must outlive its places.
+class PlaceTable {
+ public:
+  PlaceTable(uint64_t most, loop::Clock::duration stall) : most_(most), stall_(stall) {}
+
+  // Takes room for `amount` in any unit. If there is too little, of all or of its peer's share,
+  // calls that stand still are displaced; what they have counts as free, as long as it is little.
+  // False: there is no room. A peer that has nothing may have more than its share. A place that has
+  // some of this table already gets more.
+  bool Take(Place& place, Holder& holder, uint64_t amount);
+  // The same, but displaces nobody, and what is leaving is not free.
+  bool TakeFree(Place& place, Holder& holder, uint64_t amount);
+  // Reduces a place to `amount`. Does nothing if it has no more than that.
+  void Shrink(Place& place, uint64_t amount);
+  // Does nothing if the place is empty.
+  void Give(Place& place);
+  // Displaces calls that stand still, until `amount` more for `peer` is free or will soon be.
+  void MakeRoom(uint64_t peer, uint64_t amount);
+
+  // Whether the peer stays within its share with `amount` more.
+  bool Within(uint64_t peer, uint64_t amount) const;
+  uint64_t Of(uint64_t peer) const;
+  // Including what is leaving.
+  uint64_t taken() const;
+  uint64_t most() const { return most_; }
+  // How many have been displaced.
+  uint64_t displaced() const;
+
+ private:
+  friend class Place;
+  using OfPeer = Place::OfPeer;
+  // All of these require that mutex_ is held.
+  bool Fits(uint64_t peer, uint64_t amount) const;
+  static bool IsLeaving(const Place& place) {
+    return place.table_ != nullptr && place.of_peer_ == nullptr;
+  }
+  bool WithinShare(uint64_t peer, uint64_t amount) const;
+  static Place* Stillest(OfPeer& of_peer, loop::Clock::time_point since);
+  bool DisplaceOne(uint64_t peer, uint64_t amount, loop::Clock::time_point now);
+  void Add(Place& place, Holder& holder, uint64_t amount);
+  void Unlink(Place& place);
+  void MoveTo(Place& from, Place& to);
+
+  const uint64_t most_;
+  const loop::Clock::duration stall_;
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, OfPeer> peers_;
+  uint64_t taken_ = 0;    // without what is leaving
+  uint64_t leaving_ = 0;  // of calls that were displaced, and have not given it up yet
+  uint64_t displaced_ = 0;
+};
+
+}  // namespace quantd::scheduling
+
+#endif  // QUANTD_SERVER_SCHEDULING_PLACES_H_

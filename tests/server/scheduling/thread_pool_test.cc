@@ -1,0 +1,200 @@
+// Threads that give up the lead, compute, and are available again.
+#include "server/scheduling/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <latch>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../loop/loop_testing.h"
+#include "server/loop/lead.h"
+
+namespace quantd::scheduling {
+namespace {
+
+// Whether a thread sleeps in the kernel.
+bool Sleeps(const std::filesystem::path& task) {
+  std::ifstream stat(task / "stat");
+  std::string text;
+  std::getline(stat, text);
+  const size_t name_end = text.rfind(')');
+  return name_end != std::string::npos && text.substr(name_end + 2, 1) == "S";
+}
+
+// Waits until every thread but this one sleeps: then all of the others are parked or lead.
+void WaitUntilAllSleep() {
+  for (int quiet = 0; quiet < 3; ++quiet) {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      if (task.path().filename() == std::to_string(gettid()) || Sleeps(task.path())) continue;
+      quiet = 0;
+    }
+    std::this_thread::yield();
+  }
+}
+
+// A thread pool and its loops, when all threads have started.
+struct Ship {
+  Ship(int loop_count, int spare) {
+    std::vector<loop::Loop*> all;
+    for (int i = 0; i < loop_count; ++i) all.push_back(loops.emplace_back(loop::NewLoop()).get());
+    thread_pool.emplace(all, spare);
+    WaitUntilAllSleep();
+  }
+  loop::Loop& loop(size_t index = 0) { return *loops[index]; }
+
+  std::vector<std::unique_ptr<loop::Loop>> loops;
+  std::optional<ThreadPool> thread_pool;
+};
+
+TEST(ThreadPool, LeadsEveryLoopByAThreadOfItsOwn) {
+  Ship ship(3, 2);
+  EXPECT_EQ(ship.thread_pool->threads(), 5);
+  std::set<std::thread::id> leaders;
+  for (size_t i = 0; i < 3; ++i) {
+    loop::RunOn(ship.loop(i), [&] {
+      EXPECT_EQ(loop::Loop::Here(), &ship.loop(i));
+      leaders.insert(std::this_thread::get_id());
+    });
+  }
+  EXPECT_EQ(leaders.size(), 3u);
+  EXPECT_EQ(ship.thread_pool->computing(), 0);
+}
+
+// What was ready, and what was to run at the end of the iteration, is left to the next leader.
+TEST(ThreadPool, WhatTheLeaderHadLeftToDoIsDoneByTheNextOne) {
+  Ship ship(1, 1);
+  std::latch all(3);
+  std::latch computed(1);
+  const auto led = [&] {
+    EXPECT_TRUE(ship.loop().leading());
+    all.count_down();
+  };
+  loop::Job ready(led), ready_too(led), at_end(led);
+  loop::Job computes([&] {
+    ship.loop().Post(ready);
+    ship.loop().AtIterationEnd(at_end);
+    ship.loop().Post(ready_too);
+    ASSERT_TRUE(ship.thread_pool->HandOver());
+    all.wait();
+    computed.count_down();
+  });
+  ship.loop().Post(computes);
+  computed.wait();
+}
+
+TEST(ThreadPool, HandsNothingOverWhenNobodyIsParkedOrNothingIsLed) {
+  Ship ship(1, 1);
+  EXPECT_FALSE(ship.thread_pool->HandOver()) << "this thread leads nothing";
+  std::latch first_computes(1), end(1);
+  std::latch both(2);
+  loop::Job first([&] {
+    ASSERT_TRUE(ship.thread_pool->HandOver());
+    EXPECT_FALSE(ship.thread_pool->HandOver()) << "it leads nothing any more";
+    first_computes.count_down();
+    end.wait();
+    both.count_down();
+  });
+  loop::Job second([&] {
+    EXPECT_FALSE(ship.thread_pool->HandOver());
+    EXPECT_TRUE(ship.loop().leading()) << "but it was taken away";
+    EXPECT_EQ(ship.thread_pool->computing(), 1);
+    both.count_down();
+  });
+  ship.loop().Post(first);
+  first_computes.wait();
+  ship.loop().Post(second);
+  // The loop is still led: this runs after `second`.
+  loop::RunOn(ship.loop(), [] {});
+  end.count_down();
+  both.wait();
+}
+
+// The thread that parked last has its stack in the cache; only as many as needed are woken.
+TEST(ThreadPool, WakesTheThreadThatParkedLast) {
+  Ship ship(1, 5);
+  std::set<pid_t> leaders;
+  for (int i = 0; i < 50; ++i) {
+    std::latch computed(1);
+    loop::Job computes([&] {
+      leaders.insert(gettid());
+      EXPECT_TRUE(ship.thread_pool->HandOver());
+      computed.count_down();
+    });
+    ship.loop().Post(computes);
+    computed.wait();
+    WaitUntilAllSleep();
+    EXPECT_EQ(ship.thread_pool->computing(), 0);
+  }
+  EXPECT_EQ(leaders.size(), 2u);
+}
+
+TEST(ThreadPool, EndsWithAllItsThreadsWhateverTheyDo) {
+  for (int round = 0; round < 20; ++round) {
+    Ship ship(2, 3);
+    std::latch started(2);
+    std::atomic<int> ended{0};
+    const auto compute = [&] {
+      EXPECT_TRUE(ship.thread_pool->HandOver());
+      started.count_down();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // mostly, the ship ends before
+      ended.fetch_add(1);
+    };
+    loop::Job first(compute), second(compute);
+    ship.loop(0).Post(first);
+    ship.loop(1).Post(second);
+    started.wait();
+    ship.thread_pool.reset();
+    EXPECT_EQ(ended.load(), 2) << "a thread was not joined";
+  }
+}
+
+// Calls that compute on two loops at a time: each loop has at most one leader.
+class Counted {
+ public:
+  explicit Counted(Ship& ship) : ship_(ship) {}
+
+  loop::Detached Call(size_t index, int rounds) {
+    loop::Loop& loop = ship_.loop(index);
+    loop::Lead lead(loop);
+    for (int i = 0; i < rounds; ++i) {
+      co_await lead;
+      EXPECT_EQ(inside_[index].fetch_add(1), 0) << "two threads lead one loop";
+      std::this_thread::yield();
+      inside_[index].fetch_sub(1);
+      if (!ship_.thread_pool->HandOver()) not_parked_.fetch_add(1);
+      std::this_thread::yield();
+    }
+    co_await lead;
+    left_.count_down();
+  }
+  void Wait() { left_.wait(); }
+
+  static constexpr int kCalls = 16;
+
+ private:
+  Ship& ship_;
+  std::atomic<int> inside_[2] = {};
+  std::atomic<int> not_parked_{0};
+  std::latch left_{kCalls};
+};
+
+TEST(ThreadPool, HasOneLeaderALoopUnderManyHandOvers) {
+  Ship ship(2, 3);
+  Counted counted(ship);
+  for (size_t i = 0; i < Counted::kCalls; ++i) {
+    loop::RunOn(ship.loop(i % 2), [&] { counted.Call(i % 2, 300); });
+  }
+  counted.Wait();
+}
+
+}  // namespace
+}  // namespace quantd::scheduling
