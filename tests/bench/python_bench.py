@@ -1,12 +1,12 @@
-"""Ways of quantizing from Python, compared: python_bench.py [SECTION...] [--quick] [--json=FILE] [--quantd=FILE] [--core=FILE]
+"""Ways of quantizing from Python, compared: python_bench.py [SECTION...] [--quick] [--json=FILE] [--quantd=FILE]
 
 client      quantd.Client, and plain grpc that sends and receives the same bytes, serialized before
 async       AsyncClient, and threads with a Client: calls of 4 KiB
-break_even  every way to have a tensor quantized, from 1 KiB to 256 MiB; beside them ONNX Runtime in this process, and the service
-            that one would write with grpc.aio and ONNX Runtime (aio_server.py). "cluster" is not measured: it is TCP on this
+break_even  every way to have a tensor quantized, from 1 KiB to 256 MiB; beside them ONNX Runtime in a process of its own, and the
+            service that one would write with grpc.aio and ONNX Runtime (aio_server.py). "cluster" is not measured: it is TCP on this
             machine plus the time that the bytes take over 10 Gbit/s, there and back, with 0.1 ms for the round trip.
             plot.py draws it (run.sh --plot)
-engine      quantd.local(), the C++ core, loaded into this process (--core), and ONNX Runtime: DynamicQuantize
+engine      quantd.local() and ONNX Runtime, each in a process of its own, by size and threads
 embeddings  quantize_embeddings, what people use for the same codes, and plain copies
 
 The sides take turns. If one is ONNX Runtime, a turn begins when all threads sleep: after work, its threads look for more for 40 ms.
@@ -15,7 +15,7 @@ The sides take turns. If one is ONNX Runtime, a turn begins when all threads sle
 import argparse
 import asyncio
 import contextlib
-import ctypes
+import itertools
 import statistics
 import sys
 import tempfile
@@ -27,8 +27,9 @@ from pathlib import Path
 import grpc
 import models
 import numpy as np
+import onnx
 import onnxruntime
-from python_turns import KIB, MIB, Report, process, server, size_text
+from python_turns import KIB, MIB, Apart, Report, process, server, size_text
 
 import quantd
 from quantd import messages, requests
@@ -110,8 +111,7 @@ def onnxruntime_service(folder):
 
 def break_even(report, options):
     report.begin("break_even", "When to send a tensor, and when not: DynamicQuantize of float32 to uint8")
-    local = quantd.local()
-    session = onnxruntime.InferenceSession(models.model("dynamic_quantize").SerializeToString(), providers=["CPUExecutionProvider"])
+    local, onnx_runtime = quantd.local(), Apart()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as memory, tempfile.TemporaryDirectory() as folder:
         with (
             server(options.quantd, memory) as (tcp, unix), onnxruntime_service(folder) as aio,
@@ -120,13 +120,14 @@ def break_even(report, options):
             for size in (KIB, 16 * KIB, 256 * KIB, 4 * MIB, 64 * MIB, 256 * MIB):
                 x = floats(size // 4)
                 request = requests.make("dynamic_quantize", x).encode()
+                onnx_runtime.make(theirs, "dynamic_quantize", "float32", "uint8", False, size, 0, False)
                 for ours in (local, over_tcp, over_unix):
                     np.testing.assert_array_equal(ours.dynamic_quantize(x).y, by_numpy(x))
                 with over_tcp.shared(x) as shared_x, over_tcp.shared_empty(x.shape, "uint8") as shared_y:
                     sides = {
                         "in process": lambda: local.dynamic_quantize(x),
                         "numpy": lambda: by_numpy(x),
-                        "ONNX Runtime": lambda: session.run(None, {"x": x}),
+                        "ONNX Runtime": onnx_runtime,
                         "shared memory": lambda: over_tcp.dynamic_quantize(shared_x, out=shared_y),
                         "Unix socket": lambda: over_unix.dynamic_quantize(x),
                         "TCP": lambda: over_tcp.dynamic_quantize(x),
@@ -137,31 +138,66 @@ def break_even(report, options):
                                    more=lambda row: {"cluster, computed": row["TCP"] + 1.25 * size / 1.25e9 + 1e-4})
 
 
-def engine(report, options):
-    threads = quantd.in_process().info().threads
-    report.begin("engine", f"quantd.local() beside the C++ core: DynamicQuantize, {threads} threads, {quantd.in_process().info().target}")
-    core = ctypes.CDLL(options.core).EngineCoreDynamicQuantize
-    core.restype = ctypes.c_double
-    core.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
-    settings = onnxruntime.SessionOptions()
+# The types of values and codes, and whether there is a scale per row.
+PEERS = {
+    "FLOAT, UINT8, one scale": ("float32", "uint8", False),
+    "FLOAT, INT8, a scale per row": ("float32", "int8", True),
+    "FLOAT16, UINT8, one scale": ("float16", "uint8", False),
+}
+
+
+def arguments_of(name, value, code, rows, size):
+    """x of as many elements as FLOATs of `size` bytes, scale and zero point; and an array for y."""
+    values = (floats(size // 4) * 2).reshape((-1, 1024) if rows else -1)
+    codes = np.rint(values * 10).astype("int8").view(code)
+    scales = values.shape[:1] if rows else ()
+    given = {"scale": np.full(scales, 0.04, value), "zero_point": np.full(scales, 0 if code == "int8" else 128, code)}
+    x, y = (codes, values.astype(value)) if name == "dequantize" else (values.astype(value), codes)
+    return {"x": x} | ({} if name == "dynamic_quantize" else given), np.zeros_like(y)
+
+
+def ours(name, value, code, rows, size, threads, reuse):
+    given, out = arguments_of(name, value, code, rows, size)
+    options = {"axis": 0 if rows else None, "out": out if reuse else None} | ({"output_type": value} if name == "dequantize" else {})
+    call = getattr(quantd.local(threads=threads), name)
+    return lambda: (call(**given, **options).y,)
+
+
+def theirs(name, value, code, rows, size, threads, reuse):
+    given, out = arguments_of(name, value, code, rows, size)
+    types, settings = (onnx.helper.np_dtype_to_tensor_dtype(np.dtype(each)) for each in (value, code)), onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads
-    model = models.model("dynamic_quantize").SerializeToString()
+    model = models.model(name, *types, rows).SerializeToString()
     session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
-    ours = quantd.local(threads=threads)
-    # Small ones: a hundred at a time.
-    for count, per, calls, name in ((64 * MIB // 4, 1, 7, "64 MiB"), (1024, 100, 20, "1,024 floats")):
-        x, out, reused = floats(count), np.zeros(count, np.uint8), np.zeros(count, np.uint8)
-        expected = ours.dynamic_quantize(x).y
-        assert core(x.ctypes.data, count, reused.ctypes.data, threads, 1) > 0
-        for other in (reused, session.run(None, {"x": x})[0]):
-            np.testing.assert_array_equal(expected, other)
-        for memory, arguments, to in (("new", {}, None), ("out=", {"out": out}, reused.ctypes.data)):
-            sides = {
-                "quantd.local()": lambda: [ours.dynamic_quantize(x, **arguments) for _ in range(per)][:0],
-                "core": lambda: core(x.ctypes.data, count, to, threads, per),
-                "ONNX Runtime": lambda: [session.run(None, {"x": x}) for _ in range(per)][:0],
-            }
-            report.measure(f"{name}, {memory}", sides, 9 if options.quick else 25, calls, per, pause=0.06)
+    if not reuse:
+        return lambda: session.run(None, given)
+    bound = session.io_binding()
+    for each, array in given.items():
+        bound.bind_cpu_input(each, array)
+    bound.bind_output("y", "cpu", 0, out.dtype, out.shape, out.ctypes.data)
+    for each in session.get_outputs()[1:]:
+        bound.bind_output(each.name)
+    return lambda: (session.run_with_iobinding(bound), out)[1:]
+
+
+def engine(report, options):
+    report.begin("engine", "quantd.local() and ONNX Runtime, each in a process of its own: our rate over that of ONNX Runtime, result new / out=")
+    sides = {"quantd": Apart(), "ONNX Runtime": Apart()}
+    for variant, types in PEERS.items():
+        names = ["dynamic_quantize", "quantize", "dequantize"]
+        if types != PEERS["FLOAT, UINT8, one scale"]:  # all that DynamicQuantizeLinear has
+            del names[0]
+        print(f"\n| {variant} | {' | '.join(names)} |\n|---|" + "---|" * len(names))
+        for size, threads in itertools.product((16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB), (1, 2)):
+            row = []
+            for case in itertools.product(names, [variant], [size], [threads], [False, True]):
+                sums = {side.make(make, case[0], *types, *case[2:]) for side, make in zip(sides.values(), (ours, theirs))}
+                if len(sums) > 1 and "FLOAT16" not in variant:  # whose quotients ONNX Runtime does not round to FLOAT16
+                    raise SystemExit(f"{case}: ONNX Runtime's bytes differ")
+                rounds, calls, pause = 5 if options.quick else 9, max(5, min(1000, 128 * MIB // size)), 0.06 * (threads > 1)
+                found = report.measure(", ".join(map(str, case)), sides, rounds, calls, of=statistics.median, pause=pause, shown=False)
+                row.append(f"{1 / found['ratios']['ONNX Runtime']['median']:.2f}")
+            print(f"| {size_text(size)}, {threads} | {' | '.join(map(' / '.join, zip(row[::2], row[1::2])))} |", flush=True)
 
 
 def embeddings(report, options):
@@ -201,8 +237,7 @@ def main():
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=" ".join(SECTIONS))
     parser.add_argument("--quick", action="store_true", help="fewer turns")
     parser.add_argument("--json", help="put the results into this file, beside those of other sections")
-    for name, made in (("quantd", "server/quantd"), ("core", "tests/bench/libengine_core.so")):
-        parser.add_argument(f"--{name}", default=str(ROOT / "build/release" / made), help="default: %(default)s")
+    parser.add_argument("--quantd", default=str(ROOT / "build/release/server/quantd"), help="default: %(default)s")
     options = parser.parse_args()
     report = Report()
     for name in options.sections or SECTIONS:

@@ -61,7 +61,7 @@ fi
 if [[ ${#pythons[@]} -gt 0 ]]; then
   # shellcheck source=tests/suites/engine.sh
   if (source "$SUITES/engine.sh" && prepare && build) >"$QUANTD_LOGS/bench.log" 2>&1; then
-    build_tree release engine_core quantd -- -DQUANTD_BUILD_TESTS=ON
+    build_tree release quantd -- -DQUANTD_BUILD_TESTS=ON
     "$QUANTD_BUILD/venv-engine/bin/python" "$here/python_bench.py" "${pythons[@]}" "${quick[@]}" --json="$results/results.json"
   else
     left_out "${pythons[*]}" "quantd_core can't be built or installed"

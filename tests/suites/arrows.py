@@ -143,7 +143,7 @@ client/go                   299    195
 client/java                 280    152
 client/node                 264    105
 client/python              5679   3117
-client/python-core         1525   1007
+client/python-core         1720   1089
 client/rust                 296    113
 client                       40   2250
 proto                       712      0

@@ -1,5 +1,6 @@
 #include "result_tensor.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -8,14 +9,23 @@
 #include "packing.h"
 #include "quantd/field_error.h"
 #include "quantd/shape.h"
+#include "result_memory.h"
 
 namespace quantd::python {
 namespace {
+
+// The bytes of an array. REQUIRES: a plan has checked the shape.
+size_t BytesOf(DataType type, const Shape& shape) {
+  size_t bytes = static_cast<size_t>(std::max(Info(type).bits, 8)) / 8;
+  for (const int64_t length : shape) bytes *= static_cast<size_t>(length);
+  return bytes;
+}
 
 // In new memory, or at `data`, which belongs to `owner`.
 nb::object NewArray(DataType type, const Shape& shape, void* data = nullptr,
                     nb::handle owner = {}) {
   static_assert(sizeof(npy_intp) == sizeof(int64_t));
+  const ResultMemory memory(data == nullptr ? BytesOf(type, shape) : 0);
   nb::object array =
       Stolen(PyArray_NewFromDescr(&PyArray_Type, NewDtype(type), static_cast<int>(shape.size()),
                                   reinterpret_cast<const npy_intp*>(shape.data()), nullptr, data,
