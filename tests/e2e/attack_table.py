@@ -246,27 +246,12 @@ def ping_bytes(sender):
     return pings(sender)
 
 
-# ---- Calls that occupy their place
-
-
-def held(sender, first, body, count=100, flags=END_HEADERS):
-    yield b"".join(frame(HEADERS, flags, s, first if s == 1 else AGAIN) + body(s) for s in (sender.next_stream() for _ in range(count)))
-
-
-def held_by_a_byte(sender):
-    return held(sender, FIRST, lambda stream: frame(DATA, 0, stream, b"\0"))
-
-
-def held_by_the_last_byte(sender):
-    return held(sender, FIRST, lambda stream: frame(DATA, 0, stream, message(SMALL)[:-1]))
-
-
-def held_by_windows(sender):
-    return held(sender, FIRST, whole)
+# ---- Calls that occupy their place (others: test_places.py)
 
 
 def watches(sender):
-    return held(sender, first_of(WATCH), lambda stream: whole(stream, b""))
+    streams = [sender.next_stream() for _ in range(100)]
+    yield b"".join(frame(HEADERS, END_HEADERS, s, first_of(WATCH) if s == 1 else AGAIN) + whole(s, b"") for s in streams)
 
 
 def request_of(size):
@@ -345,9 +330,6 @@ ATTACKS = {
     "priority_updates_16": Attack(priority_updates, connections=16, reads=True),
     "ping_bytes_16": Attack(ping_bytes, connections=16, reads=True, step=1),
     "ping_bytes_unread": Attack(ping_bytes, step=1),
-    "held_by_a_byte_36": Attack(held_by_a_byte, connections=36, reads=True),
-    "held_by_the_last_byte_36": Attack(held_by_the_last_byte, connections=36, reads=True),
-    "held_by_windows_36": Attack(held_by_windows, connections=36, reads=True, settings={"window": 0}),
     "watches_36": Attack(watches, connections=36, reads=True),
     "large_watches_4": Attack(None, connections=4, threads=large_watches),
     "slow_readers_64": Attack(None, connections=64, threads=slow_reader),

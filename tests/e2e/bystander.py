@@ -10,11 +10,11 @@ from support import SANITIZED, pb_grpc, quantize
 
 
 class Bystander:
-    """Calls Quantize every few milliseconds on its own connection during the `with` block."""
+    """Calls Quantize every few milliseconds on its own connection, or over `stub`, during the `with` block."""
 
-    def __init__(self, server):
+    def __init__(self, server, stub=None):
         self.server = server
-        self.stub = pb_grpc.QuantizationServiceStub(server.channel())
+        self.stub = stub or pb_grpc.QuantizationServiceStub(server.channel())
         self.seconds = []
         self.failures = []
         self._stop = threading.Event()

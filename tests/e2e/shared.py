@@ -18,21 +18,15 @@ class Folder:
     def remove(self):
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def file(self, name, content=b"", size=None, offset=0, keep=False, allocate=True):
-        """Makes a file with the content at the offset; keep: changes an existing file; without allocate: with holes."""
-        if not keep:
-            (self.path / name).unlink(missing_ok=True)
+    def file(self, name, content=b"", size=None, offset=0):
+        """Makes a file with the content at the offset."""
+        (self.path / name).unlink(missing_ok=True)
         descriptor = os.open(self.path / name, os.O_RDWR | os.O_CREAT, 0o600)
         size = offset + len(content) if size is None else size
-        if size and allocate:
+        if size:
             os.posix_fallocate(descriptor, 0, size)
-        elif size:
-            os.truncate(descriptor, size)
         os.pwrite(descriptor, content, offset)
         os.close(descriptor)
-
-    def allocated(self, name):
-        return os.stat(self.path / name).st_blocks * 512
 
     def read(self, name, offset=0, size=-1):
         with open(self.path / name, "rb") as file:

@@ -136,12 +136,3 @@ def test_who_says_nothing_is_let_go(start):
     assert connection.recv(1) == b""
     assert 8 < time.monotonic() - begin < 14
     assert server.metrics()['quantd_connections_ended_total{reason="no_handshake"}'] == 1
-
-
-def test_livez_asks_the_grpc_port_itself(start):
-    """When the process stands still, so does its port; a port that answers is alive, whatever else happens."""
-    server = start()
-    for _ in range(3):
-        assert server.get("/livez")[0] == 200
-        time.sleep(1.1)
-    assert server.metrics()["quantd_connections_accepted_total"] >= 1

@@ -213,14 +213,6 @@ def test_non_finite_is_named_by_its_place(ctl, remote):
     assert str(33 * 50 + 7) in err and "--non_finite=ignore" in err and err.count("\n") == 1
 
 
-def test_threads_and_instruction_sets(ctl):
-    save("x.npy", normal((300, 500)))
-    ctl("quantize", "x.npy", "-o", "y.safetensors", "--type=int8")
-    ctl("quantize", "x.npy", "-o", "z.safetensors", "--type=int8", "--threads=1", "--simd=scalar")
-    assert content("y.safetensors") == content("z.safetensors")
-    assert "avx1024" in ctl("quantize", "x.npy", "-o", "z.safetensors", "--simd=avx1024", code=2)
-
-
 def test_inspect(ctl):
     x = np.array([[-1, 0, 0.5, 3], [1, 1, np.nan, np.inf]], np.float32)
     (found,) = ctl("inspect", save("x.npy", x), "--json", "--bins=4")["tensors"]

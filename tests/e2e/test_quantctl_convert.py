@@ -1,9 +1,8 @@
-"""quantctl convert: folders and files. The arithmetic is compared with the packages in tests/checkpoints."""
+"""quantctl convert: folders and files. The bits are those of tests/core/layouts_*_test.cc."""
 
 import json
 import os
 
-import ml_dtypes
 import numpy as np
 import pytest
 from converting import BF16, BLOCKS, IGNORED, INDEX, OTHERS, RAGGED, convert, is_weight, layer, model, normal, shards
@@ -91,45 +90,6 @@ def test_a_folder_becomes_a_gguf(layout, dtype):
     for name, array in back.items():
         x, y = originals[name].astype(np.float64), array.astype(np.float64)
         assert ((x - y) ** 2).sum() <= 0.02 * (x**2).sum(), name
-
-
-def test_a_few_codes_by_hand():
-    """One layout of each family, computed here in FLOAT."""
-    w = normal(300, 256, dtype=np.float32)
-    w[3] = 0
-    save_tensors("m.safetensors", {"a.weight": w})
-    convert("m.safetensors", "-o", "i.safetensors", "--to=compressed-tensors:int8")
-    made = load_tensors("i.safetensors")
-    scale = np.abs(w).max(1, keepdims=True) / np.float32(127.5)
-    scale[scale == 0] = np.float32(2**-23)
-    assert made["a.weight_scale"].tobytes() == scale.tobytes()
-    assert made["a.weight"].tobytes() == np.rint(np.clip(w / scale, -128, 127)).astype(np.int8).tobytes()
-    convert("m.safetensors", "-o", "t.safetensors", "--to=fp8-tiles")
-    made = load_tensors("t.safetensors")
-    assert made["a.weight_scale_inv"].shape == (3, 2)
-    tile = w[256:, 128:]
-    s = np.float32(1) / np.abs(tile).max() * np.float32(448)
-    assert made["a.weight_scale_inv"][2, 1] == np.float32(1) / s
-    assert made["a.weight"][256:, 128:].tobytes() == np.clip(tile * s, -448, 448).astype(ml_dtypes.float8_e4m3fn).tobytes()
-    convert("m.safetensors", "-o", "q.gguf", "--to=gguf:q8_0")
-    blocks = w.reshape(-1, 32)
-    d = np.abs(blocks).max(1, keepdims=True) / np.float32(127)
-    inverse = np.where(d == 0, np.float32(0), np.float32(1) / np.where(d == 0, np.float32(1), d))
-    x = blocks * inverse
-    codes = (np.sign(x) * np.floor(np.abs(x) + np.float32(0.5))).astype(np.int8)
-    expected = b"".join(one.astype(np.float16).tobytes() + row.tobytes() for one, row in zip(d, codes))
-    assert load_gguf("q.gguf")[1]["a.weight"][2] == expected
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_bytes_do_not_depend_on_threads_or_instructions(layout):
-    model()
-    out = "out.gguf" if layout.startswith("gguf") else "out"
-    files = []
-    for flags in (["--threads=1"], ["--threads=3"], ["--simd=scalar"]):
-        convert("m", "-o", out, "--force", f"--to={layout}", *flags)
-        files.append(contents(".") if out != "out" else contents("out"))
-    assert files[0] == files[1] == files[2]
 
 
 def test_one_file_and_a_folder_of_one_shard():

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 from converting import BF16, INDEX, convert, layer, model, normal, shards
-from models import LAYOUTS, contents, load_tensors, save_model, save_tensors
+from models import contents, load_tensors, save_model, save_tensors
 from quantctl import quantctl
 from test_quantctl_large import can_mount, command, environment
 
@@ -16,9 +16,9 @@ from test_quantctl_large import can_mount, command, environment
 pytestmark = [pytest.mark.gate, pytest.mark.usefixtures("here")]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("layout, value", [("fp8-tiles", np.nan), ("compressed-tensors:int8", np.inf), ("gguf:q8_0", -np.inf), ("bnb:nf4", np.nan)])
 def test_a_value_that_is_not_finite_is_refused(layout, value):
+    """One of each family; tests/core/layouts_convert_test.cc has every layout, and what overflows."""
     tensors = shards()
     tensors["model-00002-of-00002.safetensors"]["model.layers.1.mlp.up_proj.weight"][199, 255] = value
     save_model("m", tensors)
@@ -27,17 +27,6 @@ def test_a_value_that_is_not_finite_is_refused(layout, value):
     assert "model.layers.1.mlp.up_proj.weight" in err
     assert os.listdir() == ["m"]
     convert("m", "-o", out, f"--to={layout}", "--skip=up_proj")
-
-
-def test_what_overflows_is_refused():
-    save_tensors("m.safetensors", {"a.weight": np.array([[65504, -65504] * 64], np.float16)})
-    err = convert("m.safetensors", "-o", "o.safetensors", "--to=compressed-tensors:int4-g128-asym", code=1)
-    assert "'a.weight'" in err
-    save_tensors("m.safetensors", {"a.weight": np.full((1, 32), 1e9, np.float32)})
-    for layout in ("gguf:f16", "gguf:q4_0", "bnb:int8"):
-        err = convert("m.safetensors", "-o", "o." + ("gguf" if "gguf" in layout else "safetensors"), f"--to={layout}", code=1)
-        assert "'a.weight'" in err
-    assert os.listdir() == ["m.safetensors"]
 
 
 def test_a_quantized_model_is_refused():
@@ -252,14 +241,3 @@ def test_a_mount_point_is_refused_before_the_work(mount):
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert "d is a mount point" in done.stderr or "nested in each other" in done.stderr
     assert "config.json" in done.stdout and sorted(os.listdir()) == ["d", "m"]
-
-
-def test_a_header_that_would_not_be_read_again():
-    """Six of each kind."""
-    save_tensors("m.safetensors", {f"e{i}.weight": np.ones((1, 64), BF16) for i in range(84_000)})
-    err = convert("m.safetensors", "-o", "o.safetensors", "--to=bnb:nf4-double", code=2)
-    assert "o.safetensors would have a header of more than 500000 tensors" in err
-    save_tensors("m.safetensors", {f"{i}{'n' * 1_000_000}.weight": np.ones((1, 64), BF16) for i in range(20)})
-    err = convert("m.safetensors", "-o", "o.safetensors", "--to=bnb:nf4-double", code=2)
-    assert "o.safetensors would have a header of more than 50000000 bytes" in err
-    assert os.listdir() == ["m.safetensors"]

@@ -1,14 +1,14 @@
-"""--auth_token_file: clients with and without a token, in every language; and --socket_mode."""
+"""--auth_token_file: clients with and without a token; and --socket_mode."""
 
 import os
 import stat
-import subprocess
+import urllib.error
+import urllib.request
 
 import grpc
 import pytest
 
 from http2 import HEADERS, Peer, frame, request_headers
-from quantctl import BINARY as QUANTCTL
 from support import health_pb2, health_pb2_grpc, quantize, wait_for
 from tls import files, start_tls  # noqa: F401
 
@@ -74,9 +74,6 @@ def test_what_does(server):
 
 
 def get(server, path, token=None):
-    import urllib.error
-    import urllib.request
-
     request = urllib.request.Request(f"http://{server.http}{path}", headers={"authorization": f"Bearer {token}"} if token else {})
     try:
         with urllib.request.urlopen(request, timeout=10) as response:
@@ -118,16 +115,6 @@ def test_rotation(server, token_file):
     os.replace(part, token_file)
     wait_for(lambda: "tokens reloaded number=1" in server.log(), 20, "the last tokens")
     refused(server, "Bearer first-token")
-
-
-# ---- Clients
-
-
-def quantctl(*arguments, environment=None):
-    done = subprocess.run(
-        [QUANTCTL, *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, **(environment or {})}, check=False
-    )
-    return done.returncode, done.stdout + done.stderr
 
 
 # ---- Unix sockets
