@@ -1,7 +1,5 @@
 """Shared tensors with quantd.local(): a program that uses them with a server also runs without one, with the same errors."""
 
-import inspect
-
 import numpy as np
 import pytest
 
@@ -44,16 +42,3 @@ def test_errors_are_those_of_the_server(local):
     for call in (lambda: local.quantize(x, 0.5), lambda: local.quantize(X, 0.5, out=x)):
         with pytest.raises(ValueError, match="closed"):
             call()
-
-
-def test_a_program_changes_one_line():
-    """It has every method of Client but stream with the same arguments, and threads in addition."""
-    for name, method in inspect.getmembers(quantd.Client, inspect.isfunction):
-        if name.startswith("_") or name == "stream":
-            continue
-        theirs = inspect.signature(method).parameters
-        ours = dict(inspect.signature(getattr(quantd.Local, name)).parameters)
-        ours.pop("threads", None)
-        assert [(p.name, p.kind) for p in ours.values()] == [(p.name, p.kind) for p in theirs.values()], name
-        for p in theirs.values():
-            assert p.default in (ours[p.name].default, p.empty), (name, p)

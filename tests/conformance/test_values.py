@@ -1,7 +1,6 @@
 """Tensors as typed values instead of bytes, in both directions, and items of a stream: the same answers in another
 form."""
 
-import itertools
 
 import grpc
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 
 from quantd_conformance import oracle
 from quantd_conformance import oracle_types as ot
-import quantd
 from compare import count, name, same
 from generate import rng
 from quantd_conformance.values import any_codes, inputs, scales, zero_points
@@ -86,45 +84,3 @@ def test_dequantize(call, output, t):
     assert y.WhichOneof("contents") == "float_values"
     same(from_message(y), oracle.dequantize(x, scale, axis=0, output_type=output).y, f"{t.name} to {output.name}", x)
     count(SOURCE, x.size)
-
-
-@pytest.mark.parametrize("t", ot.OUTPUTS, ids=name)
-def test_dynamic_quantize(call, t):
-    x = rng("dynamic values", t.name).standard_normal((6, 33)).astype(np.float32)
-    request = message("dynamic_quantize", x, output_type=t.number, axis=0)
-    as_values(request.x)
-    request.output_encoding = VALUES
-    answer = call("DynamicQuantize", request)
-    expected = oracle.dynamic_quantize(x, output_type=t, axis=0)
-    same(from_message(answer.y), expected.y, t.name, x)
-    same(from_message(answer.y_scale), expected.scale, t.name)
-    if expected.zero_point is not None:
-        same(from_message(answer.y_zero_point), expected.zero_point, t.name)
-    assert answer.y_scale.WhichOneof("contents") == "float_values"
-    count(SOURCE, x.size)
-
-
-@pytest.mark.usefixtures("address")
-def test_stream(client):
-    """A mix of the three operations and of bad items over one stream."""
-    expected, futures = [], []
-    with client.stream(max_in_flight=32) as stream:
-        for i, t in itertools.product(range(20), ot.OUTPUTS):
-            r = rng("stream", i, t.name)
-            n = int(r.integers(0, 3000))
-            scale = scales(r, (), ot.FLOAT)
-            x = inputs(r, (n,), ot.FLOAT, np.broadcast_to(scale, (n,)), t)
-            codes = any_codes(r, (n,), t)
-            finite = np.clip(np.nan_to_num(x, nan=0), -1e30, 1e30).astype(np.float32)
-            futures += [stream.quantize(x, scale, output_type=t.number), stream.dequantize(codes, scale),
-                        stream.dynamic_quantize(finite, output_type=t.number), stream.quantize(x, np.float32(0))]
-            expected += [oracle.quantize(x, scale, output_type=t).y, oracle.dequantize(codes, scale).y,
-                         oracle.dynamic_quantize(finite, output_type=t).y, None]
-            count("numerics oracle, Stream", 3 * n, 4)
-    for future, y in zip(futures, expected):
-        if y is None:
-            with pytest.raises(quantd.InvalidArgumentError) as caught:
-                future.result(0)
-            assert caught.value.field == "scale"
-        else:
-            same(future.result(0).y, y)

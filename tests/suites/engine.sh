@@ -38,7 +38,7 @@ run() {
   pytest_suite parquet client/python/tests/test_parquet.py
   pytest_suite server tests/conformance/test_local.py tests/conformance/test_local_shared.py
   # The client's tests that run against a server and in process.
-  pytest_suite client client/python/tests/test_{arguments,embeddings}.py
+  pytest_suite client client/python/tests/test_arguments.py
   pytest_suite conformance tests/conformance --engine=local --ignore=tests/conformance/test_local.py \
     --ignore=tests/conformance/test_local_shared.py
 }

@@ -16,6 +16,6 @@ run() {
   export PYTHONPATH=$module
   pytest_suite core client/python-core/tests --ignore=client/python-core/tests/test_onnxruntime.py
   pytest_suite server "${in_process[@]}"
-  pytest_suite client client/python/tests/test_{arguments,embeddings}.py
+  pytest_suite client client/python/tests/test_arguments.py
   pytest_suite conformance tests/conformance --engine=local "${others[@]/#/--ignore=}" "${in_process[@]/#/--ignore=}"
 }

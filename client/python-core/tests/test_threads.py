@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-from support import floats, same
 from quantd import local
 
 # Kernels in plain loops, so that a call takes longer than a test needs to interrupt it.
@@ -51,18 +50,6 @@ def test_a_wrong_instruction_set_is_named():
         [sys.executable, "-c", "import quantd; quantd.in_process().info()"], env={**os.environ, "QUANTD_SIMD": "mmx"},
         capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "ValueError" in done.stderr and "mmx" in done.stderr and "scalar" in done.stderr
-
-
-@pytest.mark.parametrize("operation", ["quantize", "dynamic_quantize"])
-def test_the_same_bits_by_any_number_of_threads(operation):
-    x = floats((1 << 21) + 5)
-    arguments = (x, 0.03) if operation == "quantize" else (x,)
-    expected = getattr(local(threads=1), operation)(*arguments)
-    for threads in (2, 3, 8):
-        for output_type in ("uint8", "int4"):
-            one = getattr(local(threads=1), operation)(*arguments, output_type=output_type)
-            same(getattr(local(threads=threads), operation)(*arguments, output_type=output_type).y, one.y)
-        same(getattr(local(threads=1), operation)(*arguments, threads=threads).y, expected.y)
 
 
 def test_the_gil_is_given_away():

@@ -18,30 +18,10 @@ def test_the_enum_is_that_of_the_contract():
     assert contract == {t.name: t.value for t in DataType}
 
 
-@pytest.mark.parametrize("enum,choices", [
-    ("ZeroPointOrder", "ZERO_POINT_ORDERS"), ("Symmetry", "SYMMETRIES"), ("NonFinite", "NON_FINITES")])
-def test_named_choices_are_those_of_the_contract(enum, choices):
-    from quantd import requests
-
-    contract = {v.number: v.name for v in messages.POOL.FindEnumTypeByName(f"quantd.v1.{enum}").values if v.number}
-    ours = getattr(requests, choices)
-    assert sorted(ours.values()) == sorted(contract)
-    assert all(contract[number].endswith("_" + name.upper()) for name, number in ours.items())
-
-
 @pytest.mark.parametrize("kind", list(DataType), ids=lambda t: t.name)
 def test_types_are_found_by_number_name_and_dtype(kind):
     for name in (kind, int(kind), kind.name, kind.name.lower(), kind.dtype.name, kind.dtype, kind.dtype.type):
         assert data_type(name) is kind
-
-
-def test_unknown_types_are_refused():
-    with pytest.raises(ValueError, match="float7"):
-        data_type("float7")
-    with pytest.raises(TypeError, match="float64"):
-        data_type(np.float64)
-    with pytest.raises(ValueError):
-        data_type(99)
 
 
 def test_packing_is_lowest_bits_first_over_the_flattened_tensor():
@@ -133,14 +113,6 @@ def test_what_looks_like_a_number_and_is_none_is_refused():
         as_array(masked, "x", DataType.FLOAT)
     assert as_array(masked.filled(0), "x", DataType.FLOAT).tolist() == [0, 1, 0]
     assert as_array(np.ma.masked_array(np.ones(3, np.float32)), "x", DataType.FLOAT).tolist() == [1, 1, 1]
-
-
-def test_arrays_are_never_converted_silently():
-    with pytest.raises(TypeError, match="x: .*float64.*astype"):
-        as_array(np.zeros(3), "x", DataType.FLOAT)
-    with pytest.raises(TypeError, match="int64"):
-        as_array(np.zeros(3, np.int64), "zero_point", DataType.UINT8)
-    assert as_array(np.zeros(3, np.float16), "x", DataType.FLOAT).dtype == np.float16
 
 
 def test_version_is_that_of_the_distribution():
