@@ -163,10 +163,9 @@ getent hosts localhost >/dev/null || {
   note "localhost has no address here: adding it to /etc/hosts"
   echo "127.0.0.1 localhost" | as_root tee -a /etc/hosts >/dev/null
 }
-# From here on only declared programs are available: no other program of the machine, and no Python package of it.
+# From here on no Python package of the machine's user is available. Suite fresh finds packages that are not declared.
 unset PYTHONPATH PYTHONHOME PYTHONSTARTUP
 export PYTHONNOUSERSITE=1
-declare_programs "${package_groups[@]}" || die "the folders of declared programs could not be made"
 
 # Downloads (Python packages, buf, arm64 libraries) continue while the compiler works; each suite waits for its own.
 for suite in "${chosen[@]}"; do
@@ -176,7 +175,7 @@ done
 
 if $release_needed; then
   step "Building release and its tests"
-  (PATH=$(declared_path build test) && build_tree release all -- -DQUANTD_BUILD_TESTS=ON) || RESULT_SUITE=build fail "build/release" "does not build"
+  build_tree release all -- -DQUANTD_BUILD_TESTS=ON || RESULT_SUITE=build fail "build/release" "does not build"
 fi
 
 # Meanwhile the trees of later suites are compiled on cores that nobody else uses: most tests wait for something else. On a busy

@@ -3,9 +3,10 @@
     build/venv-checkpoints/bin/python tests/checkpoints/golden.py            compares
     build/venv-checkpoints/bin/python tests/checkpoints/golden.py --update   writes the file anew
 
-A row: layout, dtype, and a word for each weight of hard.py. The word is the CRC-32 of a text: the CRC-32 of each part in the order of WeightParts and
-of its decodings to FLOAT, FLOAT16 and BFLOAT16. `*` behind it: the package cannot read what it wrote, and the text has `-` for each decoding. BITS+ before
-it: nested_offset of -double. `refused`, or `-` if we do not follow the package. Rows of GGML's K types are decodings of hard.blocks.
+A row: layout, dtype, and a word for each weight of hard.py. The word is the CRC-32 of a text: the CRC-32 of each part in the order of
+WeightParts and of its decodings to FLOAT, FLOAT16 and BFLOAT16. `*` behind it: the package cannot read what it wrote, and the text has `-`
+for each decoding. BITS+ before it: nested_offset of -double. `refused`, or `-` if we do not follow the package. Rows of GGML's K types are
+decodings of hard.blocks.
 """
 
 import sys

@@ -71,34 +71,6 @@ TEST(EmbedQuotient, HoldsAtTheEndsOfTheRangeOfSteps) {
   }
 }
 
-// The kernel that divides follows the rule.
-TEST(EmbedQuotient, DivisionIsTheRule) {
-  std::mt19937 random = SeededRandom(20261124);
-  for (const KernelTable* table : TablesUnderTest()) {
-    for (int round = 0; round < 300; ++round) {
-      const float step =
-          std::bit_cast<float>(static_cast<uint32_t>(random() % (1u << 23)) | 0x3F800000u);
-      std::vector<float> x(kSize), low(kSize, 0.0f), steps(kSize, step);
-      std::vector<uint8_t> y(kSize);
-      for (size_t i = 0; i < kSize; ++i) {
-        const uint32_t edge = std::bit_cast<uint32_t>(static_cast<float>(i % 256 + 1) * step);
-        x[i] = std::bit_cast<float>(edge + static_cast<uint32_t>(random() % 5) - 2);
-      }
-      EmbedTile tile;
-      tile.x = reinterpret_cast<const uint8_t*>(x.data());
-      tile.y = y.data();
-      tile.size = kSize;
-      tile.low = low.data();
-      tile.step = steps.data();
-      Kernel(*table, Embedder::kRangesDivided)(tile);
-      for (size_t i = 0; i < kSize; ++i) {
-        ASSERT_EQ(y[i], rules::RangeCode(x[i], 0, step).code)
-            << table->name << " " << std::hexfloat << x[i] << " " << step;
-      }
-    }
-  }
-}
-
 // All floats from 2^-30 to 1.1 of both signs (or every 257th); for smaller ones, x + 1 is 1.
 TEST(EmbedQuotient, UnitIsTheRule) {
   constexpr size_t kPiece = 4096;

@@ -46,22 +46,6 @@ class BinKernels : public ::testing::Test {
   std::mt19937 random_ = SeededRandom(20261122);
 };
 
-TEST_F(BinKernels, SlotOfIsTheRule) {
-  for (int floor : {0, 1, 3071, 3072, 20000, rules::Floor(0x7F7F)}) {
-    for (uint32_t upper = 0; upper < 0x10000; ++upper) {
-      const uint16_t slot = rules::SlotOf(upper << 16 | 0x1234, floor);
-      const int m = static_cast<int>(upper & 0x7FFF);
-      if (m >= 0x7F80) {
-        ASSERT_EQ(slot, rules::kNonFiniteSlot);
-      } else if (m <= floor) {
-        ASSERT_EQ(slot, 0);
-      } else {
-        ASSERT_EQ(slot, 1 + m % 3072 + (upper >= 0x8000 ? 3072 : 0));
-      }
-    }
-  }
-}
-
 TEST_F(BinKernels, EveryUpperHalf) {
   std::vector<uint32_t> all(0x10000);
   for (uint32_t i = 0; i < all.size(); ++i) all[i] = i << 16 | (i * 40503 & 0xFFFF);

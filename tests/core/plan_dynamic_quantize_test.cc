@@ -1,4 +1,5 @@
-// PlanDynamicQuantize: which rule, how many scales, and every error with its text.
+// PlanDynamicQuantize: which rule, how many scales, and every error with its field and
+// numbers.
 #include "gtest/gtest.h"
 #include "quantd/dynamic_quantize.h"
 #include "tensors.h"
@@ -9,7 +10,7 @@ namespace plan_dynamic_quantize_test {
 const Tensor kX = Floats({2, 3}, {1, 2, 3, 4, 5, 6});
 
 std::string Error(const DynamicQuantizeParameters& parameters) {
-  return ErrorText(PlanDynamicQuantize(parameters).status());
+  return FieldAndNumbers(PlanDynamicQuantize(parameters).status());
 }
 
 TEST(PlanDynamicQuantize, RulesAndRanges) {
@@ -65,33 +66,25 @@ TEST(PlanDynamicQuantize, AnEmptyTensorClaimsNoMoreScalesThanFewBytes) {
   parameters.x.shape = {0, int64_t{1} << 40};
   EXPECT_EQ(PlanDynamicQuantize(parameters)->layout.scale_count, 0);
   parameters.granularity.axis = 1;
-  EXPECT_EQ(Error(parameters),
-            "x: x of shape [0, 1099511627776] is empty and would have 1099511627776 scales, at "
-            "most 65536 are made for an empty tensor");
+  EXPECT_EQ(Error(parameters), "x 0 1099511627776 1099511627776 65536");
 }
 
 TEST(PlanDynamicQuantize, Errors) {
   DynamicQuantizeParameters parameters{.x = kX, .output_type = DataType::kInt32};
-  EXPECT_EQ(Error(parameters).substr(0, 61),
-            "output_type: output_type is INT32, DynamicQuantize gives the ");
+  EXPECT_EQ(Error(parameters).substr(0, 11), "output_type");
   parameters.output_type = DataType::kUint8;
   parameters.scale_type = DataType::kInt32;
-  EXPECT_EQ(Error(parameters),
-            "scale_type: scale_type is INT32, DynamicQuantize gives FLOAT, FLOAT16, BFLOAT16, "
-            "FLOAT8E8M0, FLOAT8E4M3FN");
+  EXPECT_EQ(Error(parameters), "scale_type");
   parameters.scale_type = DataType::kFloat8E8M0;
-  EXPECT_EQ(Error(parameters),
-            "output_type: output_type is UINT8, a scale_type of FLOAT8E8M0 works with "
-            "INT8, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT4E2M1, FLOAT6E2M3, FLOAT6E3M2");
+  EXPECT_EQ(Error(parameters), "output_type");
   parameters.scale_type = DataType::kUnspecified;
   parameters.x.shape = {2, 4};
-  EXPECT_EQ(Error(parameters), "x: x has 24 bytes, FLOAT of shape [2, 4] takes 32");
+  EXPECT_EQ(Error(parameters), "x 24 2 4 32");
   parameters.x = Zeros(DataType::kUint8, {2});
-  EXPECT_EQ(Error(parameters),
-            "x: x is UINT8, DynamicQuantize takes FLOAT, FLOAT16, BFLOAT16, INT32");
+  EXPECT_EQ(Error(parameters), "x");
   parameters.x = kX;
   parameters.granularity.axis = 2;
-  EXPECT_EQ(Error(parameters), "axis: axis is 2, x has 2 dimensions: -2 to 1 are possible");
+  EXPECT_EQ(Error(parameters), "axis 2 2 -2 1");
 }
 
 }  // namespace plan_dynamic_quantize_test

@@ -1,4 +1,5 @@
-// PlanQuantize: every error with its text, every choice of type, precision and quotient.
+// PlanQuantize: every error with its field and numbers, every choice of type, precision and
+// quotient.
 #include <cstring>
 
 #include "gmock/gmock.h"
@@ -15,7 +16,7 @@ const Tensor kScale = Floats({}, {0.5f});
 QuantizeParameters Parameters() { return {.x = kX, .scale = kScale}; }
 
 std::string Error(const QuantizeParameters& parameters) {
-  return ErrorText(PlanQuantize(parameters).status());
+  return FieldAndNumbers(PlanQuantize(parameters).status());
 }
 
 std::string ScaleError(const Tensor& scale) {
@@ -64,94 +65,77 @@ TEST(PlanQuantize, EveryTypeOfTheTable) {
 TEST(PlanQuantize, TypeErrors) {
   QuantizeParameters parameters = Parameters();
   parameters.x = Zeros(DataType::kInt8, {2, 2});
-  EXPECT_EQ(Error(parameters), "x: x is INT8, Quantize takes FLOAT, FLOAT16, BFLOAT16, INT32");
+  EXPECT_EQ(Error(parameters), "x");
   parameters = Parameters();
   parameters.x = TensorView();
-  EXPECT_EQ(Error(parameters),
-            "x: x has no data type, Quantize takes FLOAT, FLOAT16, BFLOAT16, INT32");
+  EXPECT_EQ(Error(parameters), "x");
   parameters.x.data_type = static_cast<DataType>(7);
-  EXPECT_EQ(Error(parameters),
-            "x: x is unknown (7), Quantize takes FLOAT, FLOAT16, BFLOAT16, INT32");
+  EXPECT_EQ(Error(parameters), "x 7");
   parameters = Parameters();
   parameters.scale = TensorView();
-  EXPECT_EQ(Error(parameters).substr(0, 29), "scale: scale has no data type");
+  EXPECT_EQ(Error(parameters).substr(0, 5), "scale");
   parameters = Parameters();
   parameters.output_type = DataType::kFloat;
-  EXPECT_EQ(Error(parameters),
-            "output_type: output_type is FLOAT, Quantize gives the integers UINT8, INT8, UINT16, "
-            "INT16, UINT4, INT4, UINT2, INT2 and the floats FLOAT8E4M3FN, FLOAT8E4M3FNUZ, "
-            "FLOAT8E5M2, FLOAT8E5M2FNUZ, FLOAT6E2M3, FLOAT6E3M2, FLOAT4E2M1");
+  EXPECT_EQ(Error(parameters), "output_type");
   parameters.output_type = static_cast<DataType>(-5);
-  EXPECT_EQ(Error(parameters).substr(0, 12), "output_type:");
+  EXPECT_EQ(Error(parameters).substr(0, 11), "output_type");
   parameters.output_type = DataType::kInt8;
   parameters.zero_point = Zeros(DataType::kUint8, {});
-  EXPECT_EQ(Error(parameters), "output_type: output_type is INT8, zero_point is UINT8");
+  EXPECT_EQ(Error(parameters), "output_type");
   parameters = Parameters();
   parameters.precision = DataType::kInt32;
-  EXPECT_EQ(Error(parameters),
-            "precision: precision is INT32, Quantize divides in FLOAT, FLOAT16, BFLOAT16");
+  EXPECT_EQ(Error(parameters), "precision");
 }
 
 TEST(PlanQuantize, SizesAgainstTheBytesThatArrived) {
   QuantizeParameters parameters = Parameters();
   parameters.x.shape = {3, 2};
-  EXPECT_EQ(Error(parameters), "x: x has 16 bytes, FLOAT of shape [3, 2] takes 24");
+  EXPECT_EQ(Error(parameters), "x 16 3 2 24");
   parameters.x.shape = {int64_t{1} << 40};
-  EXPECT_EQ(Error(parameters),
-            "x: x has 16 bytes, FLOAT of shape [1099511627776] takes 4398046511104");
+  EXPECT_EQ(Error(parameters), "x 16 1099511627776 4398046511104");
   parameters.x.shape = {INT64_MAX, INT64_MAX};
-  EXPECT_EQ(Error(parameters).substr(0, 12), "x: x of shap");
+  EXPECT_EQ(Error(parameters).substr(0, 1), "x");
   parameters.x.shape = {-1, 4};
-  EXPECT_EQ(Error(parameters).substr(0, 15), "x: x has length");
+  EXPECT_EQ(Error(parameters).substr(0, 1), "x");
   parameters = Parameters();
   parameters.scale.shape = {int64_t{1} << 60};
-  EXPECT_EQ(Error(parameters),
-            "scale: scale has 1152921504606846976 elements, x has 2 along axis 1");
+  EXPECT_EQ(Error(parameters), "scale 1152921504606846976 2 1");
   // An empty x fits any number of scales, but the scales must be there.
   const Tensor empty = Floats({0, int64_t{1} << 40}, {});
   parameters.x = empty;
   parameters.scale.shape = {int64_t{1} << 40};
-  EXPECT_EQ(Error(parameters),
-            "scale: scale has 4 bytes, FLOAT of shape [1099511627776] takes 4398046511104");
+  EXPECT_EQ(Error(parameters), "scale 4 1099511627776 4398046511104");
   parameters = Parameters();
   parameters.zero_point = Zeros(DataType::kUint8, {});
   parameters.zero_point->bytes = kX.bytes();
-  EXPECT_EQ(Error(parameters), "zero_point: zero_point has 16 bytes, UINT8 of shape [] takes 1");
+  EXPECT_EQ(Error(parameters), "zero_point 16 1");
 }
 
 TEST(PlanQuantize, ScaleErrors) {
   const float infinity = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(ScaleError(Floats({2}, {1, 0})), "scale: scale[1] is 0, scales are finite and not 0");
-  EXPECT_EQ(ScaleError(Floats({2}, {1, -0.0f})),
-            "scale: scale[1] is -0, scales are finite and not 0");
-  EXPECT_EQ(ScaleError(Floats({2}, {infinity, 1})),
-            "scale: scale[0] is inf, scales are finite and not 0");
-  EXPECT_EQ(ScaleError(Codes(DataType::kFloat8E8M0, {2}, {0, 0xFF})),
-            "scale: scale[1] is nan, scales are finite and not 0");
-  EXPECT_EQ(ScaleError(Zeros(DataType::kInt32, {})),
-            "scale: scale[0] is 0, scales are finite and not 0");
+  EXPECT_EQ(ScaleError(Floats({2}, {1, 0})), "scale 1 0 0");
+  EXPECT_EQ(ScaleError(Floats({2}, {1, -0.0f})), "scale 1 -0 0");
+  EXPECT_EQ(ScaleError(Floats({2}, {infinity, 1})), "scale 0 inf 0");
+  EXPECT_EQ(ScaleError(Codes(DataType::kFloat8E8M0, {2}, {0, 0xFF})), "scale 1 nan 0");
+  EXPECT_EQ(ScaleError(Zeros(DataType::kInt32, {})), "scale 0 0 0");
   EXPECT_EQ(ScaleError(Floats({}, {-1e-45f})), "OK") << "negative and denormal are legal";
   QuantizeParameters parameters = Parameters();
   parameters.precision = DataType::kFloat16;
   const Tensor small = Floats({2}, {1, 1e-10f});
   parameters.scale = small;
-  EXPECT_EQ(Error(parameters), "scale: scale[1] is 1e-10, which becomes 0 in FLOAT16");
+  EXPECT_EQ(Error(parameters), "scale 1 1e-10 0");
   const Tensor large = Floats({}, {65520});
   parameters.scale = large;
-  EXPECT_EQ(Error(parameters), "scale: scale[0] is 65520, which becomes inf in FLOAT16");
+  EXPECT_EQ(Error(parameters), "scale 0 65520 inf");
 }
 
 TEST(PlanQuantize, ZeroPointErrors) {
   EXPECT_EQ(ZeroPointError(Zeros(DataType::kUint8, {1})), "OK") << "[] and [1] are the same";
-  EXPECT_EQ(ZeroPointError(Zeros(DataType::kUint8, {2})),
-            "zero_point: zero_point has shape [2], scale has []");
-  EXPECT_EQ(ZeroPointError(Zeros(DataType::kUint8, {1, 1})),
-            "zero_point: zero_point has shape [1, 1], scale has []");
-  EXPECT_EQ(ZeroPointError(Zeros(DataType::kInt32, {})).substr(0, 46),
-            "zero_point: zero_point is INT32, Quantize take");
+  EXPECT_EQ(ZeroPointError(Zeros(DataType::kUint8, {2})), "zero_point 2");
+  EXPECT_EQ(ZeroPointError(Zeros(DataType::kUint8, {1, 1})), "zero_point 1 1");
+  EXPECT_EQ(ZeroPointError(Zeros(DataType::kInt32, {})).substr(0, 10), "zero_point");
   EXPECT_EQ(ZeroPointError(Codes(DataType::kFloat8E4M3Fn, {}, {0})), "OK");
-  EXPECT_EQ(ZeroPointError(Codes(DataType::kFloat8E4M3Fn, {}, {0x80})),
-            "zero_point: zero_point[0] is byte 128, FLOAT8E4M3FN takes only 0");
+  EXPECT_EQ(ZeroPointError(Codes(DataType::kFloat8E4M3Fn, {}, {0x80})), "zero_point 0 128 0");
   EXPECT_EQ(ZeroPointError(Codes(DataType::kFloat4E2M1, {}, {3})), "OK");
   EXPECT_EQ(ZeroPointError(Codes(DataType::kFloat6E2M3, {}, {3})), "OK");
 }
@@ -227,17 +211,13 @@ TEST(PlanQuantize, BeforeRounding) {
   parameters.zero_point = uint16;
   EXPECT_EQ(Error(parameters), "OK");
   parameters.output_type = DataType::kUint8;
-  EXPECT_EQ(Error(parameters),
-            "zero_point: zero_point is UINT16, BEFORE_ROUNDING takes the output's type or INT32, "
-            "INT8, UINT8");
+  EXPECT_EQ(Error(parameters), "zero_point");
   parameters.zero_point.reset();
   parameters.output_type = DataType::kFloat4E2M1;
-  EXPECT_EQ(Error(parameters),
-            "zero_point_order: zero_point_order is BEFORE_ROUNDING, the output is FLOAT4E2M1: only "
-            "integers are possible");
+  EXPECT_EQ(Error(parameters), "zero_point_order");
   parameters.output_type = DataType::kUint8;
   parameters.precision = DataType::kFloat16;
-  EXPECT_EQ(Error(parameters), "precision: precision is FLOAT16, BEFORE_ROUNDING divides in FLOAT");
+  EXPECT_EQ(Error(parameters), "precision");
 }
 
 // Scales are checked a tile at a time: an error is found at any place.
@@ -257,11 +237,9 @@ TEST(PlanQuantize, EveryScaleIsLookedAt) {
         parameters.scale.bytes = bytes.bytes();
         parameters.granularity.axis = 0;
         parameters.precision = precision;
-        EXPECT_EQ(Error(parameters),
-                  precision == DataType::kFloat
-                      ? "scale: scale[2999] is nan, scales are finite and not 0"
-                      : absl::StrCat("scale: scale[", wrong,
-                                     "] is 9.31323e-10, which becomes 0 in FLOAT16"));
+        EXPECT_EQ(Error(parameters), precision == DataType::kFloat
+                                         ? "scale 2999 nan"
+                                         : absl::StrCat("scale ", wrong, " 9.31323e-10"));
       }
     }
   }

@@ -7,8 +7,8 @@
 // integer rint(x / scale) wherever 8 bits can hold it: for |x / scale| <= 255.5. Only an x next to
 // a tie, scale * (n + 1/2), could round differently. Both sides scale with powers of two, so it is
 // enough to try all 2^23 significands of the scale against all ties, each with the three floats
-// below and above. The kernels themselves are run, also the kernel that divides, which is compared
-// with x / scale on a sample.
+// below and above. The kernels themselves are run, also the kernel that divides, which
+// kernels_quantize_test.cc compares with the scalar loops.
 #include "kernels_test_util.h"
 #include "significands.h"
 
@@ -91,33 +91,6 @@ TEST(Quotient, HoldsAtTheEndsOfTheRangeOfScales) {
       EXPECT_EQ(CountDifferences(*table, std::random_device()() % 40009, 40009, power, &example),
                 0u)
           << table->name << " scale " << std::hexfloat << example;
-    }
-  }
-}
-
-// The kernel that divides gives the processor's quotient.
-TEST(Quotient, DivisionIsTheProcessors) {
-  std::mt19937 random = SeededRandom(20240607);
-  for (const KernelTable* table : TablesUnderTest()) {
-    for (int round = 0; round < 200; ++round) {
-      const float scale =
-          std::bit_cast<float>(static_cast<uint32_t>(random() % (1u << 23)) | 0x3F800000u);
-      std::vector<uint8_t> x(kSize * sizeof(float)), y(kSize);
-      MakeTies(scale, x.data());
-      QuantizeTile tile;
-      tile.x = x.data();
-      tile.y = y.data();
-      tile.size = kSize;
-      tile.scale = &scale;
-      tile.maximum = 255;
-      table->quantize[static_cast<size_t>(Division::kDivide)]
-                     [static_cast<size_t>(Encoder::kInteger8)][0](tile);
-      for (size_t i = 0; i < kSize; ++i) {
-        float value;
-        std::memcpy(&value, x.data() + i * sizeof(float), sizeof(float));
-        const float quotient = std::nearbyint(value / scale);
-        ASSERT_EQ(y[i], std::min(quotient, 255.0f)) << table->name << " " << value << " " << scale;
-      }
     }
   }
 }

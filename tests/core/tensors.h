@@ -10,6 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "quantd/field_error.h"
 #include "quantd/parameters.h"
 #include "quantd/values.h"
@@ -79,6 +83,18 @@ inline Tensor Integers(DataType type, Shape shape, const std::vector<int64_t>& v
 inline Tensor Zeros(DataType type, Shape shape) {
   const int64_t elements = ElementCount(shape, "test").value();
   return Tensor(type, std::move(shape), std::vector<uint8_t>(ByteSize(type, elements)));
+}
+
+// What an error must name: its field, and the numbers in its text. "OK" if there is no error.
+inline std::string FieldAndNumbers(const absl::Status& status) {
+  if (status.ok()) return "OK";
+  std::string found = ErrorField(status);
+  for (absl::string_view word : absl::StrSplit(status.message(), absl::ByAnyChar(" [](),:"))) {
+    const absl::string_view digits = absl::StripPrefix(word, "-");
+    const bool is_number = !digits.empty() && absl::ascii_isdigit(digits[0]);
+    if (is_number || digits == "nan" || digits == "inf") absl::StrAppend(&found, " ", word);
+  }
+  return found;
 }
 
 // "field: message" of an error, "OK" if there is none: both in one comparison.

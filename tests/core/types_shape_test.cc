@@ -6,7 +6,9 @@
 namespace quantd {
 namespace {
 
-std::string CountError(const Shape& shape) { return ErrorText(ElementCount(shape, "x").status()); }
+std::string CountError(const Shape& shape) {
+  return FieldAndNumbers(ElementCount(shape, "x").status());
+}
 
 TEST(Shape, CountsElements) {
   EXPECT_EQ(ElementCount(Shape{}, "x").value(), 1);
@@ -16,18 +18,15 @@ TEST(Shape, CountsElements) {
 }
 
 TEST(Shape, RefusesWhatCannotBe) {
-  EXPECT_EQ(CountError({2, -3}),
-            "x: x has length -3 in dimension 1 of shape [2, -3], lengths start at 0");
-  EXPECT_EQ(CountError({int64_t{1} << 62}),
-            "x: x of shape [4611686018427387904] has 2^62 elements or more");
-  EXPECT_EQ(CountError({int64_t{1} << 31, int64_t{1} << 31}),
-            "x: x of shape [2147483648, 2147483648] has 2^62 elements or more");
-  EXPECT_EQ(CountError({INT64_MAX, INT64_MAX, INT64_MAX}).substr(0, 2), "x:");
+  EXPECT_EQ(CountError({2, -3}), "x -3 1 2 -3 0");
+  EXPECT_EQ(CountError({int64_t{1} << 62}), "x 4611686018427387904 2^62");
+  EXPECT_EQ(CountError({int64_t{1} << 31, int64_t{1} << 31}), "x 2147483648 2147483648 2^62");
+  EXPECT_EQ(CountError({INT64_MAX, INT64_MAX, INT64_MAX}).substr(0, 1), "x");
   EXPECT_EQ(CountError({0, int64_t{1} << 40, int64_t{1} << 40}),
-            "x: x of shape [0, 1099511627776, 1099511627776] has 2^62 elements or more");
-  EXPECT_EQ(ErrorText(ElementCount({int64_t{1} << 62}, "x.shape").status()),
-            "x.shape: x.shape [4611686018427387904] has 2^62 elements or more");
-  EXPECT_EQ(CountError(Shape(65, 1)), "x: x has 65 dimensions, at most 64 are supported");
+            "x 0 1099511627776 1099511627776 2^62");
+  EXPECT_EQ(FieldAndNumbers(ElementCount({int64_t{1} << 62}, "x.shape").status()),
+            "x.shape 4611686018427387904 2^62");
+  EXPECT_EQ(CountError(Shape(65, 1)), "x 65 64");
   EXPECT_EQ(CountError(Shape(64, 1)), "OK");
 }
 

@@ -15,11 +15,11 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 std::string FloatError(DataType type, const std::vector<float>& values) {
-  return ErrorText(PackFloats(type, values, "x.float_values").status());
+  return FieldAndNumbers(PackFloats(type, values, "x.float_values").status());
 }
 
 std::string IntegerError(DataType type, const std::vector<int64_t>& values) {
-  return ErrorText(PackIntegers(type, values, "x.int_values").status());
+  return FieldAndNumbers(PackIntegers(type, values, "x.int_values").status());
 }
 
 TEST(Values, EveryCodeOfEveryTypeComesBack) {
@@ -59,8 +59,7 @@ TEST(Values, FloatAndInt32ComeBack) {
 }
 
 TEST(Values, WhatTheTypeHasNotIsRefused) {
-  EXPECT_EQ(FloatError(DataType::kFloat16, {1, 0.1f}),
-            "x.float_values: x.float_values[1] is 0.1, which is not a value of FLOAT16");
+  EXPECT_EQ(FloatError(DataType::kFloat16, {1, 0.1f}), "x.float_values 1 0.1");
   EXPECT_NE(FloatError(DataType::kFloat16, {65520}), "OK");
   EXPECT_EQ(FloatError(DataType::kFloat16, {65504, kInfinity, kNan, 0x1p-24f}), "OK");
   EXPECT_NE(FloatError(DataType::kFloat16, {0x1p-25f}), "OK");
@@ -76,11 +75,8 @@ TEST(Values, WhatTheTypeHasNotIsRefused) {
   EXPECT_NE(FloatError(DataType::kFloat8E8M0, {-1}), "OK");
   EXPECT_NE(FloatError(DataType::kFloat8E8M0, {0x1p-128f}), "OK");
   EXPECT_NE(FloatError(DataType::kFloat8E8M0, {kInfinity}), "OK");
-  EXPECT_EQ(FloatError(DataType::kUint8, {1}),
-            "x.float_values: x.float_values has values of floating-point type, its data type is "
-            "UINT8");
-  EXPECT_EQ(IntegerError(DataType::kInt4, {7, -8, 8}),
-            "x.int_values: x.int_values[2] is 8, INT4 holds -8 to 7");
+  EXPECT_EQ(FloatError(DataType::kUint8, {1}), "x.float_values");
+  EXPECT_EQ(IntegerError(DataType::kInt4, {7, -8, 8}), "x.int_values 2 8 -8 7");
   EXPECT_NE(IntegerError(DataType::kUint2, {4}), "OK");
   EXPECT_NE(IntegerError(DataType::kInt32, {int64_t{1} << 31}), "OK");
   EXPECT_NE(IntegerError(DataType::kFloat, {1}), "OK");

@@ -52,14 +52,14 @@ def inputs(case, fields):
                 yield {"series": series, "values": values}
 
 
-def expectations(alert, entry, called, case, fields, window):
-    """The alerts that fire in the case under the name `called`, and the recorded values."""
+def expectations(alert, entry, case, fields):
+    """The alerts that fire in the case, and the recorded values."""
     kept = {label: case for label in entry.get("keeps", "job instance namespace pod").split()}
     scope = {} if "alone" in entry else {"namespace": case}
-    firing = {"alertname": called, "alertstate": "firing"}
+    firing = {"alertname": alert, "alertstate": "firing"}
     own = [labels for text in fields.get("as", "").split(";") for labels in variants(text)]
     severity = {"severity": entry["calls"]} if "calls" in entry else {}
-    labels = [{**firing, **kept, **severity, **one} for one in own if window in (None, one.get("window"))]
+    labels = [{**firing, **kept, **severity, **one} for one in own]
     for word, found in (("quiet", []), ("fires", labels)):
         for time in fields.get(word, "").split():
             samples = [{"labels": promql("ALERTS", one), "value": 1} for one in found]
@@ -91,7 +91,7 @@ def thresholds(alert):
     return {"keeps": "job instance namespace pod", "cases": cases}
 
 
-def promtool_tests(alert, entry, names, window):
+def promtool_tests(alert, entry):
     """All cases are in one file, except those that must be alone."""
     together = {"interval": "1m", "name": alert, "input_series": [], "promql_expr_test": []}
     for case, fields in entry["cases"].items():
@@ -102,27 +102,26 @@ def promtool_tests(alert, entry, names, window):
         alone = "alone" in entry or "says" in fields
         kept = test if alone else together
         kept["input_series"] += inputs(case, fields)
-        for name in names:
-            kept["promql_expr_test"] += expectations(alert, entry, name, case, fields, window)
-        if alone and ("says" not in fields or names == [alert]):
+        kept["promql_expr_test"] += expectations(alert, entry, case, fields)
+        if alone:
             yield test
     if together["input_series"]:
         yield together
 
 
-def write(folder, alert, names=None, window=None, rules=MONITORING):
-    """Files in `folder` with the alert's cases over the rule files in `rules`, which have these names, and only this window."""
+def write(folder, alert):
+    """Files in `folder` with the alert's cases over the rule files."""
     documents = [("objectives burn alerts" if is_burn(alert) else "objectives recording alerts", "2m" if is_burn(alert) else "1m", TABLE[alert])]
     if is_burn(alert):
         documents.append(("objectives alerts", "1m", thresholds(alert)))
     written = []
-    for stems, interval, entry in documents[-1:] if window else documents:
-        files = [rules / f"{stem}.yml" for stem in stems.split()]
+    for stems, interval, entry in documents:
+        files = [MONITORING / f"{stem}.yml" for stem in stems.split()]
         document = {
             "rule_files": [str(file) for file in files],
             "evaluation_interval": interval,
             "group_eval_order": [group["name"] for file in files for group in yaml.safe_load(file.read_text())["groups"]],
-            "tests": list(promtool_tests(alert, entry, names or [alert], window)),
+            "tests": list(promtool_tests(alert, entry)),
         }
         written.append(folder / f"cases_{len(written)}.yml")
         written[-1].write_text(yaml.safe_dump(document))

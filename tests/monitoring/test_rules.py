@@ -1,4 +1,4 @@
-"""The rules under promtool: their files, the cases of cases.yml, and that the cases notice when a rule changes."""
+"""The rules under promtool: their files, and the cases of cases.yml."""
 
 import re
 import shutil
@@ -75,28 +75,3 @@ def test_the_readme_makes_objects_for_the_operator(tmp_path):
     objects = [item for item in yaml.safe_load_all((tmp_path / "objects").read_text()) if item]
     assert [item["metadata"]["name"] for item in objects] == ["quantd-" + file.removesuffix(".yml") for file in RULE_FILES]
     assert [rule for item in objects for group in item["spec"]["groups"] for rule in group["rules"]] == rules()
-
-
-# Changed rules: the cases must notice each.
-
-
-OPPOSITE = {">": "<", ">=": "<", "==": "!=", "<": ">"}
-
-
-def changes(alert):
-    """(what, rule) for every change of this rule that its cases must notice."""
-    expression = alert["expr"]
-    yield "never", {**alert, "expr": "vector(0) > 1"}
-    for match in re.finditer(r" (>=|==|>|<) ", expression):
-        changed = expression[: match.start(1)] + OPPOSITE[match[1]] + expression[match.end(1) :]
-        yield f"{match[1]} at {match.start(1)}", {**alert, "expr": changed}
-    # Numbers outside of ranges, names and labels, except the 0 that makes a vector's value irrelevant.
-    for match in re.finditer(r'(?<![\w."\[:])(?<!\* )(\d+(?:\.\d+)?)(?![\w.\]"])', expression):
-        number = float(match[1])
-        for sign in (1, -1):
-            changed = number + sign * max(1, 0.4 * number)
-            text = expression[: match.start(1)] + f"{changed:g}" + expression[match.end(1) :]
-            yield f"{match[1]} becomes {changed:g}", {**alert, "expr": text}
-    if "for" in alert:
-        yield "at once", {**alert, "for": "0s"}
-        yield "after hours", {**alert, "for": "300h"}

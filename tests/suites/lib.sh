@@ -9,15 +9,6 @@ RESULTS=$QUANTD_BUILD/results
 VENV=$QUANTD_BUILD/venv
 RESULT_SUITE=
 
-# declared_path GROUPS...: a PATH with the programs that these groups of deploy/packages.sh declare, and no others of the
-# machine. declare_programs makes its folders.
-declared_path() {
-  local path=$QUANTD_BUILD/path/base group
-  for group in "$@"; do path+=:$QUANTD_BUILD/path/$group; done
-  echo "$path"
-}
-declare_programs() { packages_table | python3 "$SUITES/path.py" "$QUANTD_BUILD/path" "$@"; }
-
 result() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "${3//[$'\t\n']/ }" "${4:-}" >>"$RESULTS/$RESULT_SUITE.tsv"; }
 pass() { result pass "$1" "" "${2:-}"; }
 fail() {
@@ -86,8 +77,6 @@ suite_call() {
   (
     prepare() { :; }
     build() { :; }
-    # shellcheck disable=SC2046  # a list of groups
-    PATH=$(declared_path $(column "$RESULT_SUITE" 4 | tr ',' ' '))
     # shellcheck source=/dev/null
     source "$SUITES/$RESULT_SUITE.sh"
     "$function"
