@@ -7,49 +7,19 @@
 namespace quantd {
 namespace {
 
-// Difficult finite floats for blocks: ties, zeros of both signs, denormals, huge ones, powers of
-// two and their neighbours.
+// Finite floats that are difficult at a scale of their block's own. Some blocks are zeros of both
+// signs, or have values of one sign.
 Bytes HardBlocks(std::mt19937& random, size_t block, size_t blocks, size_t misalignment) {
   Bytes x(block * blocks * sizeof(float), misalignment);
-  const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
   for (size_t b = 0; b < blocks; ++b) {
-    const uint32_t kind = pick(10);
-    const float scale = std::ldexp(1.0f, static_cast<int>(pick(250)) - 148);
+    const float scale = std::ldexp(1.0f, static_cast<int>(random() % 250) - 148);
+    const uint32_t kind = random() % 8;
     for (size_t i = 0; i < block; ++i) {
-      const float sign = pick(2) == 0 ? 1.0f : -1.0f;
-      float value = 0;
-      switch (kind) {
-        case 0:
-          value = sign * 0.0f;
-          break;
-        case 1:
-          value = pick(3) == 0 ? sign * 0.0f : std::fabs(sign) * 1.5f;
-          break;
-        case 2:
-          value = std::bit_cast<float>(pick(1u << 24)) * sign;
-          break;
-        case 3:  // halves of steps
-          value = sign * static_cast<float>(pick(255)) * 0.5f;
-          break;
-        case 4:
-          value = sign * (pick(5) == 0 ? 65504.0f * 127 : 1);
-          break;
-        case 5:  // next to a power of two
-          value = sign * scale * (1 - static_cast<float>(pick(100)) * 0x1p-24f);
-          break;
-        case 6:
-          value = sign;
-          break;
-        case 7:
-          value = sign * std::ldexp(static_cast<float>(pick(33)), static_cast<int>(pick(4)) - 4);
-          break;
-        case 8:
-          value = HardValue(random, 1.0f);
-          break;
-        default:
-          value = sign * scale * static_cast<float>(pick(1u << 20));
-      }
-      x.Set(b * block + i, std::isfinite(value) ? value : 1.0f);
+      float value = HardValue(random, scale);
+      if (!std::isfinite(value)) value = scale;
+      if (kind == 0) value = std::copysign(0.0f, value);
+      if (kind == 1) value = std::fabs(value);
+      x.Set(b * block + i, value);
     }
   }
   return x;

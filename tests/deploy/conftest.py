@@ -4,10 +4,6 @@ import chart
 import pytest
 
 
-def pytest_addoption(parser):
-    parser.addoption("--update", action="store_true", help="write the chart's list of flags instead of comparing with it")
-
-
 @pytest.fixture
 def render(tmp_path):
     def begin(values=None, **arguments):

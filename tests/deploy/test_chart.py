@@ -241,16 +241,6 @@ def test_what_is_wrong_is_refused_by_its_name(tmp_path, values, named):
     assert named in done.stderr, done.stderr
 
 
-def leaves(schema, node, path=()):
-    """The line of every value's name in values.yaml, as deep as the schema names its members, and what the schema says of it."""
-    for key, value in node.value:
-        name, part = (*path, key.value), schema["properties"][key.value]
-        if part.get("properties") and part.get("additionalProperties") is False and name != ("flags",):
-            yield from leaves(part, value, name)
-        else:
-            yield key.start_mark.line, part["description"]
-
-
 def samples(schema):
     """Values at the borders of what a flag's schema allows, and beyond them."""
     low, high, choices = schema.get("minimum"), schema.get("maximum"), schema.get("enum", [])

@@ -10,18 +10,6 @@ import pytest
 import yaml
 
 
-def notes(tmp_path, values):
-    """helm install --dry-run needs a cluster; a template with the same text does not."""
-    copy = tmp_path / "with-notes"
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(chart.CHART, copy)
-    text = (copy / "templates/NOTES.txt").read_text()
-    (copy / "templates/notes.yaml").write_text('text: |\n  {{- include "notes" . | nindent 2 }}\n')
-    (copy / "templates/_notes.tpl").write_text('{{- define "notes" }}\n' + text + "{{- end }}\n")
-    done = chart.template(values, folder=tmp_path, chart=copy, show=["templates/notes.yaml"])
-    return yaml.safe_load(done.stdout)["text"]
-
-
 POD = {
     "annotations": {"reloader": "true"}, "revisionHistoryLimit": 3, "dnsPolicy": "None",
     "dnsConfig": {"nameservers": ["10.0.0.10"]}, "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["collector"]}],

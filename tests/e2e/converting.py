@@ -1,19 +1,17 @@
 """The folder with which tests of quantctl convert start, and how they call it."""
 
+import functools
+
 import ml_dtypes
 import numpy as np
 from models import save_model
-from quantctl import quantctl
+from quantctl import ctl
 
 BF16 = ml_dtypes.bfloat16
 INDEX = "model.safetensors.index.json"
 
 
-def convert(*arguments, code=0):
-    got, out, err = quantctl("convert", *arguments)
-    assert got == code, f"exit {got}: {out}{err}"
-    assert (err == "") if code == 0 else err.count("\n") == 1, err
-    return err if code else out
+convert = functools.partial(ctl, "convert")
 
 
 def normal(*shape, dtype=BF16, seed=5):

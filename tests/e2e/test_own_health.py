@@ -1,13 +1,10 @@
 """quantctl health for a server with TLS, as in a container: without an address it trusts the certificate that the environment names for the server,
 and no other."""
 
-import concurrent.futures
 import subprocess
 
-import grpc
 import pytest
 from quantctl import quantctl
-from support import health_pb2, health_pb2_grpc
 
 
 def certificate(folder, name, host="service.example", days="30"):
@@ -24,31 +21,6 @@ def files(tmp_path_factory):
     return {name: certificate(folder, name) for name in ("own", "other")}
 
 
-class Serving(health_pb2_grpc.HealthServicer):
-    def Check(self, request, context):
-        return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
-
-
-@pytest.fixture
-def tls_server(files):
-    """serve(client_ca=None): the port of a server that has the certificate "own"."""
-    servers = []
-
-    def serve(client_ca=None):
-        cert, key = (path.read_bytes() for path in files["own"])
-        credentials = grpc.ssl_server_credentials([(key, cert)], client_ca and client_ca.read_bytes(), client_ca is not None)
-        server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
-        health_pb2_grpc.add_HealthServicer_to_server(Serving(), server)
-        port = server.add_secure_port("127.0.0.1:0", credentials)
-        server.start()
-        servers.append(server)
-        return port
-
-    yield serve
-    for server in servers:
-        server.stop(None)
-
-
 def ask(monkeypatch, port, cert=None, key=None, *arguments, **environment):
     for name in ("QUANTD_TLS_CERT", "QUANTD_TLS_KEY", "QUANTD_TLS_CA"):
         monkeypatch.delenv(name, raising=False)
@@ -57,18 +29,6 @@ def ask(monkeypatch, port, cert=None, key=None, *arguments, **environment):
         if value is not None:
             monkeypatch.setenv(name, str(value))
     return quantctl("health", *arguments)
-
-
-def test_its_own_certificate_is_trusted_whatever_name_it_has(tls_server, files, monkeypatch):
-    port = tls_server()
-    assert ask(monkeypatch, port, *files["own"]) == (0, "SERVING\n", "")
-    # A proxy is for other machines only.
-    assert ask(monkeypatch, port, *files["own"], https_proxy="http://127.0.0.1:1", http_proxy="http://127.0.0.1:1")[0] == 0
-
-
-def test_another_certificate_is_not(tls_server, files, monkeypatch):
-    code, out, error = ask(monkeypatch, tls_server(), *files["other"])
-    assert (code, out, error.count("\n")) == (1, "", 1) and "cannot reach" in error
 
 
 @pytest.mark.parametrize("mutual", [False, True])
@@ -80,5 +40,8 @@ def test_beside_quantd_itself(start, files, monkeypatch, tmp_path, mutual):
     flags = [f"--tls_cert={cert}", f"--tls_key={key}", f"--auth_token_file={tokens}", *([f"--tls_client_ca={cert}"] if mutual else [])]
     port = start(*flags).address.rsplit(":", 1)[1]
     assert ask(monkeypatch, port, cert, key) == (0, "SERVING\n", "")
-    assert ask(monkeypatch, port, *files["other"])[0] == 1
+    # A proxy is for other machines only.
+    assert ask(monkeypatch, port, cert, key, https_proxy="http://127.0.0.1:1", http_proxy="http://127.0.0.1:1")[0] == 0
+    code, out, error = ask(monkeypatch, port, *files["other"])
+    assert (code, out, error.count("\n")) == (1, "", 1) and "cannot reach" in error
     assert ask(monkeypatch, port)[0] == 1

@@ -3,7 +3,6 @@
 import json
 import os
 
-import ml_dtypes
 import numpy as np
 import pytest
 from safetensors import safe_open
@@ -59,14 +58,6 @@ def test_files_of_every_kind_are_the_same(ctl):
         bytes_now = open("r.safetensors", "rb").read()
         wanted = wanted or bytes_now
         assert bytes_now == wanted, case
-
-
-def test_types_of_x(ctl):
-    x = RNG.standard_normal(1000).astype(np.float32) * 50
-    for kind in (np.float16, ml_dtypes.bfloat16, np.int32):
-        save_file({"x": x.astype(kind)}, "x.safetensors")
-        ctl("calibrate", "x.safetensors", "-o", "r.safetensors", "--method=min_max", "--force")
-        assert (read("r.safetensors")[0]["range"] == min_max(x.astype(kind))[0]).all()
 
 
 def test_packed_zero_points(ctl):
@@ -135,10 +126,7 @@ def test_what_is_wrong_is_said_in_a_line(ctl):
         (["calibrate", "x.npy", *go], 1, "x[1] is nan"),
         (["calibrate", "bytes.npy", *go], 1, "UINT8"),
         (["calibrate", "good.npy", "other.npy", "--axis=1", *go], 1, "other.npy"),
-        (["calibrate", "good.npy", "--axis=2", *go], 1, "axis is 2"),
         (["calibrate", "good.npy", "--percentile=99", *go], 1, "percentile"),
-        (["calibrate", "good.npy", "--method=percentile", "--percentile=5", *go], 1, "percentile is 5"),
-        (["calibrate", "good.npy", "--method=mse", "--type=float8e4m3fn", *go], 1, "MSE"),
         (["calibrate", "good.npy", "--method=best", *go], 2, "--method"),
         (["calibrate", "good.npy", "--type=int9", *go], 2, "int9"),
         (["calibrate", "good.npy", "--type=float", *go], 1, "output_type"),

@@ -1,9 +1,9 @@
-"""Interrupted conversions of quantctl: killed and resumed, in bounded memory, on a terminal."""
+"""Interrupted conversions of quantctl: killed and resumed, in bounded memory."""
 
+import functools
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -13,7 +13,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from models import contents, load_tensors, save_model, save_tensors
-from test_quantctl_large import MEMORY, command, environment, on_terminal, run
+from quantctl import BINARY, ctl, environment, quantctl
+from test_quantctl_large import MEMORY
 
 BF16 = ml_dtypes.bfloat16
 FLAGS = ["-o", "out", "--to=compressed-tensors:int8", "--threads=2"]
@@ -36,16 +37,11 @@ def model(shards=6, rows=1024):
     }, others={"tokenizer.json": b"{}", "sub/x": b"y" * 100_000})
 
 
-def convert(*arguments, code=0, limit=None):
-    got, out, err = run("convert", *arguments, limit=limit)
-    assert got == code, (got, out, err)
-    assert err == "" if code == 0 else err.count("\n") == 1, err
-    return err if code else out
+convert = functools.partial(ctl, "convert")
 
 
 def start(*flags):
-    return subprocess.Popen(command("convert", "m", *flags), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                            env=environment())
+    return subprocess.Popen([BINARY, "convert", "m", *flags], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
 
 
 def ended(number, after, *flags):
@@ -256,15 +252,8 @@ def test_memory_is_bounded_for_many_tensors():
                 limit=f"--data={MEMORY}")
         assert len(json.load(open("r.json"))["tensors"]) == 50_000
     # Reads 300,000 of them again.
-    code, text, err = run("inspect", "o.safetensors", "--only=absmax$", limit=f"--data={MEMORY}")
+    code, text, err = quantctl("inspect", "o.safetensors", "--only=absmax$", limit=f"--data={MEMORY}")
     assert (code, err) == (0, "") and text.count("up_proj.weight.nested_absmax ") == 50_000
     convert("o.safetensors", "-o", "b.safetensors", "--to=bf16", "--threads=2", "--quiet", limit=f"--data={MEMORY}")
-    code, text, err = run("inspect", "b.safetensors", limit=f"--data={MEMORY}")
+    code, text, err = quantctl("inspect", "b.safetensors", limit=f"--data={MEMORY}")
     assert (code, err) == (0, "") and text.count("bfloat16  [2, 16]") == 50_000
-
-
-def test_progress_on_a_terminal_and_none_in_a_pipe():
-    model(2)
-    code, shown = on_terminal("convert", "m", *FLAGS)
-    assert code == 0 and re.search(rb"\[#* *\] +\d+%  \d+ MB/s  .* left", shown) and shown.endswith(b"\r\x1b[K")
-    assert on_terminal("convert", "m", *FLAGS, "--quiet", "--force") == (0, b"")

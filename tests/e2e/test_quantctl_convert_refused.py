@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from converting import BF16, INDEX, convert, layer, model, normal, shards
 from models import contents, load_tensors, save_model, save_tensors
-from quantctl import quantctl
-from test_quantctl_large import can_mount, command, environment
+from quantctl import BINARY, environment, quantctl
+from test_quantctl_large import can_mount
 
 
 pytestmark = [pytest.mark.gate, pytest.mark.usefixtures("here")]
@@ -236,7 +236,7 @@ def test_a_mount_point_is_refused_before_the_work(mount):
     os.mkdir("d")
     shell = f'mount {mount} d && echo "{{}}" > d/config.json && "$@"; rc=$?; ls d; exit $rc'
     done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", shell, "sh", *command("convert", "m", "-o", "d", "--to=compressed-tensors:int8", "--force")],
+        ["unshare", "-m", "sh", "-c", shell, "sh", BINARY, "convert", "m", "-o", "d", "--to=compressed-tensors:int8", "--force"],
         capture_output=True, text=True, timeout=60, env=environment(), check=False)
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert "d is a mount point" in done.stderr or "nested in each other" in done.stderr

@@ -2,12 +2,12 @@
 
 import json
 import struct
-import subprocess
 
 import numpy as np
 import pytest
+from quantctl import quantctl
 from safetensors.numpy import load_file
-from test_quantctl_large import MEMORY, command, environment
+from test_quantctl_large import MEMORY
 
 OUT = ["-o", "out.safetensors", "--quiet", "--threads=2"]
 
@@ -16,13 +16,11 @@ pytestmark = [pytest.mark.gate, pytest.mark.usefixtures("here")]
 
 
 def bounded(*arguments):
-    """RLIMIT_DATA limits all private writable memory. The one-line error of a command; "" if it had none."""
-    done = subprocess.run(
-        ["prlimit", f"--data={MEMORY}", *command(*arguments)], capture_output=True, text=True, timeout=120, env=environment(), check=False
-    )
-    assert done.returncode in (0, 2) and done.stderr.count("\n") == (done.returncode != 0), (done.returncode, done.stderr)
-    assert "no memory" not in done.stderr, done.stderr
-    return done.stderr
+    """The one-line error of a command; "" if it had none."""
+    code, _, err = quantctl(*arguments, timeout=120, limit=f"--data={MEMORY}")
+    assert code in (0, 2) and err.count("\n") == (code != 0), (code, err)
+    assert "no memory" not in err, err
+    return err
 
 
 def safetensors(name, header, data=b""):

@@ -1,7 +1,6 @@
 """quantctl and what can end it: large files in bounded memory, signals, truncated files, full disks, terminals."""
 
 import os
-import pty
 import shutil
 import signal
 import subprocess
@@ -9,27 +8,12 @@ import time
 
 import numpy as np
 import pytest
-from quantctl import BINARY
+from quantctl import BINARY, environment, quantctl
 
 pytestmark = pytest.mark.gate
 
 MIB = 1 << 20
 MEMORY = 256 * MIB
-
-
-def command(*arguments):
-    return [str(BINARY), *map(str, arguments)]
-
-
-def environment():
-    return {key: value for key, value in os.environ.items() if not key.startswith("QUANTD_")}
-
-
-def run(*arguments, limit=None):
-    """`limit`: an option of prlimit, such as --data=BYTES. Not a preexec_fn: the tests' process uses gRPC, and must not be forked."""
-    whole = [*(["prlimit", limit] if limit else []), *command(*arguments)]
-    done = subprocess.run(whole, capture_output=True, text=True, timeout=300, env=environment(), check=False)
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture
@@ -53,14 +37,14 @@ def test_memory_is_bounded_whatever_the_file(folder):
     sparse("x.npy", (1 << 13, 10 << 10))  # 320 MiB
     bounded = {"limit": f"--data={MEMORY}"}
     for flags in (["--type=uint8"], ["--type=nvfp4"], ["--type=int4", "--axis=1", "--block_size=2"]):
-        code, _, err = run("quantize", "x.npy", "-o", "y.safetensors", "--force", "--threads=2", *flags, **bounded)
+        code, _, err = quantctl("quantize", "x.npy", "-o", "y.safetensors", "--force", "--threads=2", *flags, **bounded)
         assert (code, err) == (0, ""), (flags, err)
-        code, _, err = run("dequantize", "y.safetensors", "-o", "b.npy", "--force", "--threads=2", **bounded)
+        code, _, err = quantctl("dequantize", "y.safetensors", "-o", "b.npy", "--force", "--threads=2", **bounded)
         assert (code, err) == (0, ""), (flags, err)
-    code, out, err = run("inspect", "y.safetensors", "--against=x.npy", "--only=^y$", "--threads=2", **bounded)
+    code, out, err = quantctl("inspect", "y.safetensors", "--against=x.npy", "--only=^y$", "--threads=2", **bounded)
     assert (code, err) == (0, "") and "SQNR" in out
     for flags in (["--axis=-1", "--method=min_max"], ["--axis=0", "--method=min_max"], ["--method=percentile"], ["--method=mse", "--type=int8"]):
-        code, _, err = run("calibrate", "x.npy", "x.npy", "-o", "r.safetensors", "--force", "--threads=2", *flags, **bounded)
+        code, _, err = quantctl("calibrate", "x.npy", "x.npy", "-o", "r.safetensors", "--force", "--threads=2", *flags, **bounded)
         assert (code, err) == (0, ""), (flags, err)
     back, x = np.load("b.npy", mmap_mode="r"), np.load("x.npy", mmap_mode="r")
     assert np.abs(back[::512, ::64] - x[::512, ::64]).max() < 0.2
@@ -81,7 +65,7 @@ def start_slow(*flags, ignored=()):
             signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
 
     process = subprocess.Popen(
-        command("quantize", "x.npy", "-o", "y.npy", *flags),
+        [BINARY, "quantize", "x.npy", "-o", "y.npy", *flags],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), preexec_fn=set_signals,
     )
     deadline = time.monotonic() + 30
@@ -123,27 +107,9 @@ def test_a_full_disk_is_one_line(folder):
     np.save("x.npy", np.ones((1500, 1000), np.float32))
     for output in ("d/y.npy", "d/y.safetensors"):
         done = subprocess.run(
-            [*ON_A_SMALL_DISK, *command("quantize", "x.npy", "-o", output)],
+            [*ON_A_SMALL_DISK, BINARY, "quantize", "x.npy", "-o", output],
             capture_output=True, text=True, timeout=60, env=environment(), check=False,
         )
         assert (done.returncode, done.stdout) == (2, ""), done.stderr  # ls shows that nothing is left
         assert done.stderr.count("\n") == 1 and "No space left on device" in done.stderr
         os.rmdir("d")
-
-
-def on_terminal(*arguments):
-    """(exit code, what quantctl showed on stderr, which is a terminal)."""
-    reader, writer = pty.openpty()
-    process = subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL, stderr=writer, env=environment())
-    os.close(writer)
-    shown = b""
-    while True:
-        try:
-            part = os.read(reader, 4096)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(reader)
-    return process.wait(60), shown

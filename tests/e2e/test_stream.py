@@ -1,7 +1,6 @@
 """Stream: any mix of the three operations, answers by id, a bad item fails alone."""
 
 import random
-import threading
 
 import grpc
 import numpy as np
@@ -58,24 +57,3 @@ def test_an_item_that_is_no_message_fails_alone(server):
     good = pb.StreamRequest(id=5, quantize=quantize([1.0])).SerializeToString()
     answers = [pb.StreamResponse.FromString(a) for a in call(iter([good, b"\xff\xff\xff", good]), timeout=10)]
     assert [a.WhichOneof("response") for a in answers] == ["quantize", "error", "quantize"]
-
-
-def test_many_streams_at_once(server):
-    failures = []
-
-    def work(number):
-        items = (pb.StreamRequest(id=i, quantize=quantize([float(number)], scale=1.0)) for i in range(100))
-        for answer in server.stub.Stream(items, timeout=60):
-            if answer.quantize.y.raw_data != bytes([number]):
-                failures.append((number, answer.id))
-
-    workers = [threading.Thread(target=work, args=(number,)) for number in range(16)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert not failures
-
-
-def test_a_stream_of_nothing(server):
-    assert list(server.stub.Stream(iter([]), timeout=10)) == []

@@ -3,10 +3,9 @@
 import time
 
 import grpc
-import numpy as np
 import pytest
 
-from support import health_pb2, health_pb2_grpc, pb, pb_grpc, quantize, tensor, wait_for
+from support import health_pb2, health_pb2_grpc, pb, pb_grpc, quantize, wait_for
 from tls import Files, TlsServer, files, hang_up, own_files, s_client, start_tls  # noqa: F401
 
 
@@ -147,25 +146,3 @@ def test_more_than_loopback_without_tls(start, listen, warnings):
 
 def test_more_than_loopback_with_tls(files, start_tls):  # noqa: F811
     assert "reach this server without TLS" not in start_tls(files, *files.flags, listen=("0.0.0.0:0",)).log()
-
-
-# ---- The end
-
-
-def test_drain(files, start_tls):  # noqa: F811
-    """Calls that were made before a SIGTERM are answered; an unfinished handshake delays nothing."""
-    server = start_tls(files, *files.flags)
-    idle = server.raw()
-    stub = server.new_stub()
-    stub.Quantize(quantize([1.0]), timeout=10)
-    calls = [stub.DynamicQuantize.future(pb.DynamicQuantizeRequest(x=tensor(np.ones(1 << 20))), timeout=60) for _ in range(20)]
-    server.wait_for_log("listening")
-    started = 'grpc_server_started_total{grpc_type="unary",grpc_service="quantd.v1.QuantizationService",grpc_method="DynamicQuantize"}'
-    wait_for(lambda: server.metrics()[started] >= 1, 20, "calls have come")
-    began = time.monotonic()
-    server.signal()
-    outcomes = [call.exception() for call in calls]
-    assert all(error is None or error.code() == grpc.StatusCode.UNAVAILABLE for error in outcomes)
-    assert any(error is None for error in outcomes)
-    assert server.process.wait(30) == 0 and time.monotonic() - began < 25
-    idle.close()

@@ -9,7 +9,7 @@ from support import MONITORING
 
 # All scalars are strings: 0x60 is sixty times a zero.
 TABLE = yaml.load((pathlib.Path(__file__).parent / "cases.yml").read_text(), yaml.BaseLoader)
-WORDS = {"fires", "quiet", "as", "at", "gives", "says"}
+WORDS = {"fires", "quiet", "as", "at", "gives"}
 UNARY = {"grpc_service": "quantd.v1.QuantizationService", "grpc_method": "Quantize"}
 USUAL = {
     "grpc_server_started_total": {**UNARY, "grpc_type": "unary"},
@@ -69,14 +69,6 @@ def expectations(alert, entry, case, fields):
         yield {"expr": promql(name, scope), "eval_time": fields["at"], "exp_samples": [sample]}
 
 
-def said(alert, case, fields):
-    """For the one alert that fires: its labels and its text."""
-    summary, description = fields["says"]
-    labels = {"job": case, "namespace": case, **variants(fields["as"])[0]}
-    annotations = {"summary": summary, "description": description, "runbook_url": f"deploy/monitoring/RUNBOOK.md#{alert.lower()}"}
-    return [{"eval_time": fields["fires"], "alertname": alert, "exp_alerts": [{"exp_labels": labels, "exp_annotations": annotations}]}]
-
-
 def thresholds(alert):
     """Both windows of a burn alert and its least number of requests, just above and just below; computed from the table."""
     kind, counted = ("availability", "failed") if alert == "QuantdAvailabilityBurn" else ("latency", "slow")
@@ -97,13 +89,10 @@ def promtool_tests(alert, entry):
     for case, fields in entry["cases"].items():
         fields = {**entry.get("always", {}), **fields}
         test = {**together, "name": case, "input_series": [], "promql_expr_test": []}
-        if "says" in fields:
-            test["alert_rule_test"] = said(alert, case, fields)
-        alone = "alone" in entry or "says" in fields
-        kept = test if alone else together
+        kept = test if "alone" in entry else together
         kept["input_series"] += inputs(case, fields)
         kept["promql_expr_test"] += expectations(alert, entry, case, fields)
-        if alone:
+        if "alone" in entry:
             yield test
     if together["input_series"]:
         yield together
