@@ -99,10 +99,10 @@ class Peer:
         self.stream += 2
         return self.stream
 
-    def open(self, method="DynamicQuantize", end=False, extra=()):
+    def open(self, method="DynamicQuantize", extra=()):
         """Sends a call's headers; returns its stream."""
         stream = self.next_stream()
-        self.send(frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream, request_headers(method, extra)))
+        self.send(frame(HEADERS, END_HEADERS, stream, request_headers(method, extra)))
         return stream
 
     def call(self, payload, method="DynamicQuantize"):
@@ -120,16 +120,9 @@ class Peer:
         self.upload_on(stream, message(payload))
         return stream
 
-    def upload_on(self, stream, data, at_once=False, ends=True):
-        """Sends bytes of messages, as the server's windows allow, and the end of the stream if it `ends`. `at_once`: as far as possible, everything
-        that the windows allow is in the server's socket before the server looks at any of it."""
+    def upload_on(self, stream, data, ends=True):
+        """Sends bytes of messages, as the server's windows allow, and the end of the stream if it `ends`."""
         sent = 0
-        if at_once:
-            first = data[: self.initial_window + self.windows.get(stream, 0)]
-            end = END_STREAM if len(first) == len(data) else 0
-            frames = [first[at : at + 16384] for at in range(0, len(first), 16384)]
-            self.send(b"".join(frame(DATA, end if each is frames[-1] else 0, stream, each) for each in frames))
-            sent = len(first)
         while sent < len(data):
             room = self.initial_window + self.windows.get(stream, 0) - sent
             if room <= 0:

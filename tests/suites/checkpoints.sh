@@ -18,6 +18,6 @@ run() {
   VENV=$PACKAGES
   export PYTHONPATH=$QUANTD_ROOT/tests/conformance # the conformance kit
   pytest_suite checkpoints tests/checkpoints
-  # The table of test_packages.py: layout, type, weights compared, differences.
+  # The table of test_families.py: model type, class, tensors that are converted.
   tr '>' '\n' <"$RESULTS/$RESULT_SUITE-checkpoints.xml" | sed -n 's/.*name="row" value="\([^"]*\)".*/    \1/p'
 }

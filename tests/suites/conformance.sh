@@ -2,7 +2,7 @@
 source "$SUITES/venv.sh"
 
 # Files about other engines and databases, and the tests of the kit itself: suite outside.
-others=(kit torchao)
+others=(kit)
 others=("${others[@]/#/tests/conformance/test_}")
 others=("${others[@]/%/.py}")
 # Files that compare the engine in the process with a server: suite local.
