@@ -238,8 +238,8 @@ TEST(PlanQuantize, EveryScaleIsLookedAt) {
         parameters.granularity.axis = 0;
         parameters.precision = precision;
         EXPECT_EQ(Error(parameters), precision == DataType::kFloat
-                                         ? "scale 2999 nan"
-                                         : absl::StrCat("scale ", wrong, " 9.31323e-10"));
+                                         ? "scale 2999 nan 0"
+                                         : absl::StrCat("scale ", wrong, " 9.31323e-10 0"));
       }
     }
   }

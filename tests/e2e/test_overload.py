@@ -1,16 +1,14 @@
 """More load than the server can take, and clients that do not finish what they began: other clients are served, in turn."""
 
 import statistics
-import struct
 import threading
-import time
 
 import grpc
 import numpy as np
 
 from bystander import Bystander
 from crowd import Crowd
-from http2 import DATA, Peer, frame
+from http2 import Peer
 from support import pb, tensor, wait_for
 
 MIB = 1 << 20
@@ -75,38 +73,6 @@ def test_calls_that_are_cancelled_while_they_wait_are_never_computed(start):
     wait_for(lambda: server.metrics()["quantd_inflight_bytes"] == 0, 5, "all permits are free")
     assert server.metrics()["quantd_kernel_seconds_count{operation=\"dynamic_quantize\"}"] == 1
     server.stub.DynamicQuantize(dynamic(MIB), timeout=10)
-
-
-def test_uploads_that_drip_keep_nobody_waiting(start):
-    """64 clients announce 50 MB each, where 80 MB fit, and send a byte now and then."""
-    server = start("--memory_budget_bytes=80000000")
-    peers = [Peer(server.address) for _ in range(64)]
-    for peer in peers:
-        stream = peer.open()
-        peer.send(frame(DATA, 0, stream, b"\x00" + struct.pack(">I", 50_000_000)))
-    stop = threading.Event()
-
-    def drip():
-        while not stop.wait(0.2):
-            for peer in peers:
-                peer.send(frame(DATA, 0, 1, b"x"))
-
-    dripping = threading.Thread(target=drip)
-    dripping.start()
-    try:
-        with Bystander(server) as bystander:
-            begin = time.monotonic()
-            for _ in range(5):
-                server.stub.DynamicQuantize(dynamic(4 * MIB), timeout=30)
-            seconds = time.monotonic() - begin
-        print(f"5 uploads of 16 MiB took {seconds:.1f} s")
-        assert seconds < 10
-    finally:
-        stop.set()
-        dripping.join()
-        for peer in peers:
-            peer.close()
-    bystander.unharmed(memory_mib=200)
 
 
 def test_ten_times_what_it_can_do(start):

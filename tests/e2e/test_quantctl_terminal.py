@@ -115,30 +115,6 @@ def test_a_type_has_the_names_that_others_give_it(names, blocks):
     assert (found["block_size"] > 0) == blocks
 
 
-@pytest.mark.parametrize("arguments, suggestion", [  # commands and flags: tests/client/options_test.cc
-    (["quantize", "x.npy", "-o", "y.npy", "--type=itn8"], "int8"), (["quantize", "x.npy", "-o", "y.npy", "--type=mxpf8"], "mxfp8"),
-    (["convert", "x", "-o", "y", "--to=fp8"], "compressed-tensors:fp8"),
-    (["embeddings", "quantize", "x", "-o", "y.npy", "--preset=pgvectr"], "pgvector"), (["completion", "bsh"], "bash"),
-], ids=lambda value: value[-1] if isinstance(value, list) else "")
-def test_what_is_misspelt_gets_a_suggestion(arguments, suggestion):
-    np.save("x.npy", np.ones((2, 2), np.float32))
-    assert f"did you mean {suggestion}" in ctl(*arguments, code=2)
-
-
-def test_help_is_grouped_and_as_wide_as_the_terminal():
-    commands = re.findall(r"^  ([a-z]+)", ctl("--help").split("Commands:")[1], re.MULTILINE)
-    assert "quantize" in commands and "completion" in commands
-    for columns in (80, 60):
-        for command in commands:
-            _, text = on_a_terminal(columns, command, "--help")
-            lines = [line.rstrip("\r") for line in text.split("\n")]
-            assert max(len(line) for line in lines if not line.startswith("  quantctl ") and "unctl" not in line) <= columns, command
-    text = ctl("quantize", "--help")
-    for words in ("Server:\n", "--address=HOST:PORT", "-o, --output=FILE", "--type=TYPE", "mxint8", "[QUANTD_ADDRESS]"):
-        assert words in text
-    assert "Usage: quantctl embeddings quantize FILE" in ctl("embeddings", "--help")
-
-
 @pytest.mark.parametrize("words, wanted", [
     (["quan"], {"quantize"}), (["quantize", "--block"], {"--block_size=", "--block_shape="}),
     (["calibrate", "--method", "=", "per"], {"percentile"}), (["convert", "--to", "gguf:q8"], {"gguf:q8_0"}), (["embeddings", ""], None),
