@@ -3,7 +3,6 @@ compressed-tensors, gguf and bitsandbytes read single tensors, and quantctl deco
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -173,23 +172,6 @@ def test_gguf_reader(llama, tmp_path, layout):
 def tensors_of_file(path):
     with safe_open(path, "np") as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-
-
-def test_quant_state_of_bitsandbytes(llama, tmp_path):
-    functional = pytest.importorskip("bitsandbytes.functional")
-    for layout in ("nf4", "nf4-double", "fp4", "fp4-double"):
-        ours = convert(llama, tmp_path / layout, f"bnb:{layout}")
-        back = tensors(convert(ours, tmp_path / ("back-" + layout), "bf16"))
-        for path in ours.glob("*.safetensors"):
-            with safe_open(path, "pt") as file:
-                found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            for name in [name.removesuffix(".absmax") for name in found if name.endswith(".absmax")]:
-                parts = {key[len(name) + 1 :]: value for key, value in found.items() if key.startswith(name + ".")}
-                state = functional.QuantState.from_dict(parts, device=torch.device("cpu"))
-                decoded = functional.dequantize_4bit(found[name], state)
-                wanted = torch.frombuffer(bytearray(back[name][2]), dtype=torch.bfloat16).reshape(decoded.shape)
-                assert torch.equal(decoded, wanted), name
-        shutil.rmtree(ours)
 
 
 SMALL = {"vocab_size": 128, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <cstring>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "operations_random.h"
 #include "quantd/dequantize.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/field_error.h"
@@ -23,72 +24,51 @@
 namespace quantd {
 namespace operations_stop_test {
 
-// FLOAT elements in one piece, and the three operations on them with one scale.
-class Tensor {
- public:
-  explicit Tensor(int64_t elements) : values_(static_cast<size_t>(elements), 1.0f) {}
-
-  float& operator[](int64_t index) { return values_[static_cast<size_t>(index)]; }
-  TensorView View() const {
-    return {DataType::kFloat,
-            {static_cast<int64_t>(values_.size())},
-            {reinterpret_cast<const uint8_t*>(values_.data()), 4 * values_.size()}};
-  }
-
- private:
-  std::vector<float> values_;
-};
-
-using Operation = std::function<absl::Status(const Tensor&, const Executor&, Interrupted)>;
-
-TensorView OneScale() {
-  static const float one = 1.0f;
-  return {DataType::kFloat, {}, {reinterpret_cast<const uint8_t*>(&one), 4}};
+// The three operations on FLOAT elements in one piece, with one scale.
+OwnedTensor Ones(int64_t elements) {
+  OwnedTensor x(DataType::kFloat, {elements});
+  for (int64_t i = 0; i < elements; ++i) x.Set(i, std::bit_cast<uint32_t>(1.0f));
+  return x;
 }
 
-absl::Status RunQuantize(const Tensor& x, const Executor& executor, Interrupted interrupted) {
-  QuantizeParameters parameters;
-  parameters.x = x.View();
-  parameters.scale = OneScale();
-  const absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
+using Operation = std::function<absl::Status(const OwnedTensor&, const Executor&, Interrupted)>;
+
+absl::Status RunQuantize(const OwnedTensor& x, const Executor& executor, Interrupted interrupted) {
+  const OwnedTensor one = Ones(1);
+  const auto plan = PlanQuantize({.x = x.View(), .scale = one.View()});
   if (!plan.ok()) return plan.status();
   std::vector<uint8_t> y(plan->output_bytes);
-  return Quantize(*plan, parameters.x.bytes, executor, interrupted, absl::MakeSpan(y), nullptr);
+  return Quantize(*plan, x.bytes, executor, interrupted, absl::MakeSpan(y), nullptr);
 }
 
-absl::Status RunDequantize(const Tensor& x, const Executor& executor, Interrupted interrupted) {
-  DequantizeParameters parameters;
-  parameters.x = x.View();
+absl::Status RunDequantize(const OwnedTensor& x, const Executor& executor,
+                           Interrupted interrupted) {
+  const OwnedTensor one = Ones(1);
+  DequantizeParameters parameters{.x = x.View(), .scale = one.View()};
   parameters.x.data_type = DataType::kInt32;
-  parameters.scale = OneScale();
-  const absl::StatusOr<DequantizePlan> plan = PlanDequantize(parameters);
+  const auto plan = PlanDequantize(parameters);
   if (!plan.ok()) return plan.status();
   std::vector<uint8_t> y(plan->output_bytes);
-  return Dequantize(*plan, parameters.x.bytes, executor, interrupted, absl::MakeSpan(y));
+  return Dequantize(*plan, x.bytes, executor, interrupted, absl::MakeSpan(y));
 }
 
-absl::Status RunBlocks(int64_t block, const Tensor& x, const Executor& executor,
+absl::Status RunBlocks(int64_t block, const OwnedTensor& x, const Executor& executor,
                        Interrupted interrupted) {
-  DynamicQuantizeParameters parameters;
-  parameters.x = x.View();
+  DynamicQuantizeParameters parameters{.x = x.View()};
   parameters.granularity.block_shape = {block};
-  const absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(parameters);
+  const auto plan = PlanDynamicQuantize(parameters);
   if (!plan.ok()) return plan.status();
-  std::vector<uint8_t> y(plan->output_bytes);
-  std::vector<uint8_t> scale(plan->scale_bytes);
-  std::vector<uint8_t> zero_point(plan->zero_point_bytes);
-  return DynamicQuantize(*plan, parameters.x.bytes, executor, interrupted,
-                         {absl::MakeSpan(y), absl::MakeSpan(scale), absl::MakeSpan(zero_point), {}},
-                         nullptr);
+  DynamicAnswer answer(*plan);
+  return DynamicQuantize(*plan, x.bytes, executor, interrupted, answer.Output(), nullptr);
 }
 
-absl::Status RunDynamicQuantize(const Tensor& x, const Executor& executor,
+absl::Status RunDynamicQuantize(const OwnedTensor& x, const Executor& executor,
                                 Interrupted interrupted) {
   return RunBlocks(-1, x, executor, interrupted);
 }
 
 // In parts, each from its ranges to its codes.
-absl::Status RunDynamicQuantizeInBlocks(const Tensor& x, const Executor& executor,
+absl::Status RunDynamicQuantizeInBlocks(const OwnedTensor& x, const Executor& executor,
                                         Interrupted interrupted) {
   return RunBlocks(32, x, executor, interrupted);
 }
@@ -96,14 +76,14 @@ absl::Status RunDynamicQuantizeInBlocks(const Tensor& x, const Executor& executo
 class StopTest : public testing::TestWithParam<Operation> {};
 
 TEST_P(StopTest, NotStartedWhenNoLongerWanted) {
-  const Tensor x(4);
+  const OwnedTensor x = Ones(4);
   const Executor executor(1);
   EXPECT_TRUE(absl::IsCancelled(GetParam()(x, executor, [] { return true; })));
   EXPECT_TRUE(GetParam()(x, executor, [] { return false; }).ok());
 }
 
 TEST_P(StopTest, StopsBetweenTiles) {
-  const Tensor x(8 << 20);  // 32 MiB
+  const OwnedTensor x = Ones(8 << 20);  // 32 MiB
   for (int threads : {1, 4}) {
     const Executor executor(threads);
     std::atomic<int> asked{0};
@@ -115,7 +95,7 @@ TEST_P(StopTest, StopsBetweenTiles) {
 }
 
 TEST_P(StopTest, AsksOnceIn64KiB) {
-  const Tensor x(1 << 20);  // 4 MiB: 64 periods a pass
+  const OwnedTensor x = Ones(1 << 20);  // 4 MiB: 64 periods a pass
   const Executor executor(1);
   int asked = 0;
   EXPECT_TRUE(GetParam()(x, executor, [&asked] { return ++asked < 0; }).ok());
@@ -125,7 +105,7 @@ TEST_P(StopTest, AsksOnceIn64KiB) {
 
 // Threads wait for each other in the callback: a single thread would wait in vain.
 TEST_P(StopTest, SeveralThreadsWork) {
-  const Tensor x(8 << 20);
+  const OwnedTensor x = Ones(8 << 20);
   const Executor executor(4);
   std::mutex mutex;
   std::condition_variable came;
@@ -155,10 +135,10 @@ INSTANTIATE_TEST_SUITE_P(Operations, StopTest,
                          NameOf);
 
 TEST(DynamicQuantizeErrors, NameTheFirstOfManyElements) {
-  Tensor x(2 << 20);
+  OwnedTensor x = Ones(2 << 20);
   const Executor executor(4);
   for (int64_t last : {2'000'000, 1'500'001, 700'000, 65'537, 3, 0}) {
-    x[last] = last % 2 == 0 ? NAN : -INFINITY;
+    x.Set(last, std::bit_cast<uint32_t>(last % 2 == 0 ? NAN : -INFINITY));
     for (int round = 0; round < 5; ++round) {
       const absl::Status status = RunDynamicQuantize(x, executor, [] { return false; });
       EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
@@ -171,19 +151,15 @@ TEST(DynamicQuantizeErrors, NameTheFirstOfManyElements) {
 
 TEST(Operations, WriteOnlyTheirOutput) {
   const Executor executor(2);
+  const OwnedTensor one = Ones(1);
   for (int64_t elements : {1, 3, 5, 63, 65, 1025, 100'001}) {
-    const Tensor x(elements);
+    const OwnedTensor x = Ones(elements);
     for (DataType type : {DataType::kUint8, DataType::kInt16, DataType::kInt4, DataType::kUint2}) {
-      QuantizeParameters parameters;
-      parameters.x = x.View();
-      parameters.scale = OneScale();
-      parameters.output_type = type;
-      const absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
+      const auto plan = PlanQuantize({.x = x.View(), .scale = one.View(), .output_type = type});
       ASSERT_TRUE(plan.ok()) << plan.status();
       std::vector<uint8_t> memory(plan->output_bytes + 128, 0xA5);
       const absl::Span<uint8_t> y = absl::MakeSpan(memory).subspan(64, plan->output_bytes);
-      ASSERT_TRUE(
-          Quantize(*plan, parameters.x.bytes, executor, [] { return false; }, y, nullptr).ok());
+      ASSERT_TRUE(Quantize(*plan, x.bytes, executor, [] { return false; }, y, nullptr).ok());
       for (size_t i = 0; i < 64; ++i) {
         ASSERT_EQ(memory[i], 0xA5);
         ASSERT_EQ(memory[memory.size() - 1 - i], 0xA5);
@@ -199,7 +175,7 @@ TEST(Operations, RunFromManyThreadsAtOnce) {
   std::vector<std::thread> callers;
   for (int i = 0; i < 4; ++i) {
     callers.emplace_back([&] {
-      const Tensor x(300'000);
+      const OwnedTensor x = Ones(300'000);
       for (int round = 0; round < 5; ++round) {
         good += RunQuantize(x, executor, [] { return false; }).ok();
         good += RunDynamicQuantize(x, executor, [] { return false; }).ok();

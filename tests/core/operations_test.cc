@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <random>
 #include <vector>
@@ -151,13 +150,10 @@ TEST(Operations, ReportsAreTheSameWithAnyNumberOfThreads) {
   constexpr int64_t kRows = 1500;
   constexpr int64_t kColumns = 701;
   Random random(std::random_device{}());
-  std::vector<float> values(static_cast<size_t>(kRows * kColumns));
-  for (float& value : values) value = static_cast<float>(random.Below(1'000'003)) / 7919;
-  OwnedTensor x;
-  x.type = DataType::kFloat;
-  x.shape = {kRows, kColumns};
-  x.bytes.resize(values.size() * sizeof(float));
-  std::memcpy(x.bytes.data(), values.data(), x.bytes.size());
+  OwnedTensor x(DataType::kFloat, {kRows, kColumns});
+  for (int64_t i = 0; i < x.elements; ++i) {
+    x.Set(i, std::bit_cast<uint32_t>(static_cast<float>(random.Below(1'000'003)) / 7919));
+  }
   for (const Shape& block : {Shape{-1, -1}, Shape{1, -1}, Shape{3, 16}}) {
     DynamicQuantizeParameters parameters;
     parameters.x = x.View();
@@ -168,12 +164,9 @@ TEST(Operations, ReportsAreTheSameWithAnyNumberOfThreads) {
     std::optional<QuantizationError> first;
     for (const int threads : {1, 2, 3, 5, 16}) {
       const Executor executor(threads);
-      std::vector<uint8_t> y(plan->output_bytes), scale(plan->scale_bytes),
-          zero_point(plan->zero_point_bytes);
+      DynamicAnswer answer(*plan);
       QuantizationError error;
-      const DynamicQuantizeOutput output = {
-          absl::MakeSpan(y), absl::MakeSpan(scale), absl::MakeSpan(zero_point), {}};
-      ASSERT_TRUE(DynamicQuantize(*plan, parameters.x.bytes, executor, Never, output, &error).ok());
+      ASSERT_TRUE(DynamicQuantize(*plan, x.bytes, executor, Never, answer.Output(), &error).ok());
       if (!first.has_value()) first = error;
       EXPECT_EQ(error.mean_squared_error, first->mean_squared_error) << threads << " threads";
       EXPECT_EQ(error.sqnr_db, first->sqnr_db) << threads << " threads";

@@ -13,6 +13,7 @@ import grpc
 import numpy as np
 import pytest
 
+from certificates import Authority
 from http2 import CONTINUATION, DATA, END_HEADERS, HEADERS, PING, RST_STREAM, Peer, frame, literal, request_headers
 from support import ROOT, pb, pb_grpc, quantize, tensor, wait_for
 
@@ -23,14 +24,10 @@ pytestmark = [pytest.mark.gate, pytest.mark.skipif(not HAPROXY.exists(), reason=
 
 @pytest.fixture(scope="module")
 def front(server, tmp_path_factory):
-    """The address and the certificate of an HAProxy that runs in front of `server`."""
+    """The address of an HAProxy that runs in front of `server`, and who has signed its certificate."""
     folder = tmp_path_factory.mktemp("front")
-    key, certificate = folder / "key", folder / "certificate"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-         "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    authority = Authority(folder / "ca")
+    certificate, key = authority.sign("front")
     both = folder / "front.pem"
     both.write_text(certificate.read_text() + key.read_text())
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -47,7 +44,7 @@ def front(server, tmp_path_factory):
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     wait_for(listens, 10, "haproxy listens")
-    yield f"localhost:{port}", certificate.read_bytes()
+    yield f"localhost:{port}", authority.file.read_bytes()
     process.terminate()
     process.wait(10)
 

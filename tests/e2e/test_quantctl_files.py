@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from quantctl import raw_tensors, read_quantized
+from quantctl import raw_tensors
 from quantctl import ctl as plain
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
@@ -24,23 +24,6 @@ def ctl(here):
 
 def normal(*shape):
     return np.random.default_rng(5).standard_normal(shape).astype(np.float32)
-
-
-def quantized(ctl, array, *flags):
-    """y of an array, through a .npy."""
-    np.save("x.npy", array)
-    ctl("quantize", "x.npy", "-o", "y.safetensors", *flags)
-    return read_quantized("y.safetensors")["y"]
-
-
-@pytest.mark.parametrize("shape", [(6, 5), (2, 3, 4, 5), (7,), (1, 1)])
-def test_orders_and_widths_of_numpy(ctl, shape):
-    x = normal(*shape)
-    expected = quantized(ctl, x)
-    assert (quantized(ctl, np.asfortranarray(x)) == expected).all()
-    assert (quantized(ctl, x.astype(">f4")) == expected).all()
-    assert (quantized(ctl, np.asfortranarray(x.astype(">f8"))) == expected).all()
-    assert (quantized(ctl, x.astype(np.float64)) == expected).all()
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2)])

@@ -100,10 +100,9 @@ def test_descriptions_of_too_much():
     assert "a set of .npy holds one" in bounded("inspect", "y.npy")
 
 
-def gguf(keys=(), tensors=(), claimed=None):
+def gguf(keys=(), tensors=()):
     with open("m.gguf", "wb") as file:
-        count = claimed or (len(tensors), len(keys))
-        file.write(b"GGUF" + struct.pack("<IQQ", 3, *count))
+        file.write(b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys)))
         file.write(b"".join(struct.pack("<Q", len(key)) + key + struct.pack("<IB", 0, 7) for key in keys))
         for name, shape in tensors:
             file.write(struct.pack("<Q", len(name)) + name + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, 0))
@@ -111,6 +110,7 @@ def gguf(keys=(), tensors=(), claimed=None):
 
 
 def test_headers_of_gguf():
+    """Of real sizes; test_quantctl_convert_gguf.py has those that claim more than there is."""
     convert = ["convert", "m.gguf", "-o", "o.safetensors", "--to=f32", "--quiet"]
     gguf(keys=[str(i).encode().ljust(4096) for i in range(60_000)])
     assert "names have" in bounded(*convert) and "33554432 are the most" in bounded(*convert)
@@ -118,11 +118,3 @@ def test_headers_of_gguf():
     assert "names have" in bounded(*convert)
     gguf(tensors=[(str(i).encode(), (0,) * 64) for i in range(100_000)])
     assert "more than 2000000 dimensions" in bounded(*convert)
-    gguf(claimed=(1 << 60, 0))
-    assert f"it claims {1 << 60} tensors" in bounded(*convert)
-    gguf(claimed=(0, 1 << 63))
-    assert f"it claims {1 << 63} keys" in bounded(*convert)
-    array = struct.pack("<Q", 1) + b"k" + struct.pack("<IIQ", 9, 8, 1 << 60)
-    with open("m.gguf", "wb") as file:
-        file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + array)
-    assert f"claims {1 << 60} elements" in bounded(*convert)

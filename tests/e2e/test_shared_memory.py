@@ -1,5 +1,6 @@
 """Tensors in shared memory: the same bytes as in a message, and errors for wrong references."""
 
+import itertools
 import os
 import socket
 import subprocess
@@ -76,50 +77,42 @@ def floats(shape, data_type=FLOAT):
     return tensor_pb2.Tensor(data_type=data_type, shape=shape, raw_data=raw)
 
 
-OFFSETS = [0, 1, 3, 4096]
+def quantize_requests():
+    for output in (UINT8, INT8, UINT16, FP8, INT4, FP4, UINT2):
+        for x in (floats([37, 53]), floats([300, 1001], FLOAT16), floats([3, 5], INT32)):
+            blocks = [x.shape[0], -(-x.shape[1] // 8)]
+            for fields, shape in (({}, []), ({"axis": 1}, [x.shape[1]]), ({"axis": 1, "block_size": 8}, blocks)):
+                yield pb.QuantizeRequest(x=x, scale=tensor(RANDOM.uniform(0.01, 0.1, shape)), output_type=output, **fields)
 
 
-@pytest.mark.parametrize("offset", OFFSETS)
-@pytest.mark.parametrize("output", [UINT8, INT8, UINT16, FP8, INT4, FP4, UINT2])
-def test_quantize_gives_the_same_bytes(server, folder, output, offset):
-    for x in (floats([37, 53]), floats([300, 1001], FLOAT16), floats([3, 5], INT32)):
-        blocks = [x.shape[0], -(-x.shape[1] // 8)]
-        for fields, shape in (({}, []), ({"axis": 1}, [x.shape[1]]), ({"axis": 1, "block_size": 8}, blocks)):
-            scale = tensor(RANDOM.uniform(0.01, 0.1, shape))
-            same(folder, server, pb.QuantizeRequest(x=x, scale=scale, output_type=output, **fields), offset)
+def dequantize_requests():
+    for data_type in (UINT8, INT8, UINT16, FP8, INT4, FP4, UINT2):
+        zero = None if data_type in (FP8, FP4) else tensor_pb2.Tensor(data_type=data_type, raw_data=b"\1" * size_of(data_type, 1))
+        for shape, output in itertools.product(([37, 53], [100, 4001]), (FLOAT, FLOAT16)):
+            x = tensor_pb2.Tensor(data_type=data_type, shape=shape, raw_data=RANDOM.bytes(size_of(data_type, shape[0] * shape[1])))
+            yield pb.DequantizeRequest(x=x, scale=tensor(RANDOM.uniform(0.01, 0.1, shape[1])), output_type=output, axis=1)
+            yield pb.DequantizeRequest(x=x, scale=tensor(0.3), zero_point=zero, output_type=output)
 
 
-@pytest.mark.parametrize("offset", OFFSETS)
-@pytest.mark.parametrize("data_type", [UINT8, INT8, UINT16, FP8, INT4, FP4, UINT2])
-def test_dequantize_gives_the_same_bytes(server, folder, data_type, offset):
-    for shape in ([37, 53], [100, 4001]):
-        x = tensor_pb2.Tensor(data_type=data_type, shape=shape, raw_data=RANDOM.bytes(size_of(data_type, shape[0] * shape[1])))
-        for output in (FLOAT, FLOAT16):
-            scale = tensor(RANDOM.uniform(0.01, 0.1, shape[1]))
-            same(folder, server, pb.DequantizeRequest(x=x, scale=scale, output_type=output, axis=1), offset)
-            zero = tensor_pb2.Tensor(data_type=data_type, raw_data=b"\1" * size_of(data_type, 1))
-            integer = data_type not in (FP8, FP4)
-            same(folder, server, pb.DequantizeRequest(x=x, scale=tensor(0.3), zero_point=zero if integer else None, output_type=output), offset)
-
-
-@pytest.mark.parametrize("offset", OFFSETS)
-@pytest.mark.parametrize("output", [UINT8, INT8, FP8, INT4, FP4, UINT2])
-def test_dynamic_quantize_gives_the_same_bytes(server, folder, output, offset):
-    for x in (floats([64, 96]), floats([1500, 256], FLOAT16)):
+def dynamic_quantize_requests():
+    for output, x in itertools.product((UINT8, INT8, FP8, INT4, FP4, UINT2), (floats([64, 96]), floats([1500, 256], FLOAT16))):
         for fields in ({}, {"axis": 0}, {"axis": 1, "block_size": 32}, {"report_error": True}):
-            same(folder, server, pb.DynamicQuantizeRequest(x=x, output_type=output, **fields), offset)
+            yield pb.DynamicQuantizeRequest(x=x, output_type=output, **fields)
 
 
-@pytest.mark.parametrize("offset", OFFSETS)
-@pytest.mark.parametrize("recipe", [1, 2, 3, 4])
-def test_embeddings_give_the_same_bytes(server, folder, recipe, offset):
-    for x in (floats([64, 97]), floats([700, 1001], FLOAT16)):
+def embeddings_requests():
+    for recipe, x in itertools.product((1, 2, 3, 4), (floats([64, 97]), floats([700, 1001], FLOAT16))):
         for fields in ({}, {"dimensions": 33, "normalize": True}, {} if recipe == 4 else {"report_error": True}):
-            request = pb.QuantizeEmbeddingsRequest(x=x, recipe=recipe, **fields)
-            if recipe == 1:
-                width = fields.get("dimensions", x.shape[1])
-                request.ranges.CopyFrom(tensor([[-1] * width, [1] * width]))
-            same(folder, server, request, offset)
+            width = fields.get("dimensions", x.shape[1])
+            ranges = tensor([[-1] * width, [1] * width]) if recipe == 1 else None
+            yield pb.QuantizeEmbeddingsRequest(x=x, recipe=recipe, ranges=ranges, **fields)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 3, 4096])
+@pytest.mark.parametrize("requests", [quantize_requests, dequantize_requests, dynamic_quantize_requests, embeddings_requests])
+def test_the_same_bytes(server, folder, requests, offset):
+    for request in requests():
+        same(folder, server, request, offset)
 
 
 def test_more_than_a_message_can_be(start, folder):

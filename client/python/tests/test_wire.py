@@ -130,7 +130,7 @@ def test_truncated_and_random_answers_are_refused_not_believed():
         broken = bytearray(data)
         for place in rng.integers(0, 40, 3):
             broken[place] = rng.integers(0, 256)
-        assert (ours(bytes(broken)) is None) == (ours(bytes(broken)) is None)
+        ours(bytes(broken))
     for _ in range(200):
         ours(rng.integers(0, 256, 20000).astype(np.uint8).tobytes())
     ours(b"\x08\x01" * 5_000_000)  # C code must read the millions of fields, or this takes minutes
