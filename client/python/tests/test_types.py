@@ -68,12 +68,6 @@ def test_pack_and_unpack_are_inverse(kind, shape):
     assert pack(array) == raw.tobytes()
 
 
-def test_signed_small_integers_come_back_as_numbers():
-    values = unpack(bytes([0x8F]), DataType.INT4, [2])
-    assert values.astype(np.int32).tolist() == [-1, -8]
-    assert (values == np.array([-1, -8], ml_dtypes.int4)).all()
-
-
 def test_python_numbers_take_the_default_type():
     assert as_array(0.5, "scale", DataType.FLOAT).dtype == np.float32
     assert as_array(np.float64(0.5), "scale", DataType.FLOAT).dtype == np.float32
