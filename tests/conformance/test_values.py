@@ -1,7 +1,6 @@
 """Tensors as typed values instead of bytes, in both directions, and items of a stream: the same answers in another
 form."""
 
-
 import grpc
 import numpy as np
 import pytest

@@ -1,6 +1,5 @@
 """The error of a wrong request names the field and both numbers, and the next request is answered."""
 
-
 import grpc
 import numpy as np
 import pytest

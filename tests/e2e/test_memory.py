@@ -1,6 +1,5 @@
 """Resident memory: small when idle, and returned after a burst."""
 
-
 import numpy as np
 
 from support import pb, tensor, wait_for

@@ -1,5 +1,5 @@
-"""Clients that take what others need and then stand still: each beside an honest client, from an address of its own or from theirs. A place in a
-full table belongs to a call that moves (server/scheduling/places.h): the honest client is refused for --stall_timeout at most, and served from then on."""
+"""Clients that take what others need and then stand still: each beside an honest client, from an address of its own or from theirs. A place in a full
+table belongs to a call that moves (server/scheduling/places.h): the honest client is refused for --stall_timeout at most, and served from then on."""
 
 import contextlib
 import socket

@@ -1,6 +1,5 @@
 """calibrate: its arguments, states of others, threads, and interruption. What changes no bit of a result is tested in tests/core."""
 
-
 import numpy as np
 import pytest
 
