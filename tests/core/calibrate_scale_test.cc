@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "calibrate/scale.h"
+#include "calibrate/methods.h"
 
 namespace quantd {
 namespace {

@@ -103,11 +103,11 @@ MAX_WIDTH = 100
 # A row counts what the rows below its folder do not.
 BUDGETS = """
 core/include               1438      0
-core/src/calibrate         1643      0
+core/src/calibrate         1549      0
 core/src/dynamic            812      0
 core/src/embeddings         371      0
 core/src/kernels           5675      0
-core/src/layouts           2703      0
+core/src/layouts           2654      0
 core/src/linear             718      0
 core/src/plan              1095      0
 core/src/pool               643      0

@@ -7,7 +7,6 @@
 #include "calibrate/channels.h"
 #include "calibrate/count.h"
 #include "calibrate/methods.h"
-#include "calibrate/scale.h"
 #include "calibrate/state.h"
 #include "plan/operands.h"
 #include "pool/watch.h"

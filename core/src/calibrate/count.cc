@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "calibrate/float_reader.h"
 #include "calibrate/tally.h"
+#include "kernels/find_kernel.h"
 #include "pool/first.h"
 #include "pool/watch.h"
 #include "quantd/field_error.h"
@@ -30,6 +30,29 @@ constexpr uint64_t kTaskBytes = 96 << 10;
 
 // With this many elements a task uses a tally.
 constexpr int64_t kMany = 1 << 17;
+
+// Reads contiguous elements of a tensor as floats.
+class FloatReader {
+ public:
+  explicit FloatReader(const TensorView& x)
+      : bytes_(x.bytes),
+        to_float_(ToFloat(Kernels(), x.data_type)),
+        width_(static_cast<size_t>(Info(x.data_type).bits) / 8) {}
+
+  // Returns `size` floats: in place if possible, otherwise converted into `buffer`, which has 4
+  // bytes per element.
+  const uint8_t* Read(int64_t begin, int64_t size, uint8_t* buffer) const {
+    const uint8_t* const from = bytes_.data() + static_cast<size_t>(begin) * width_;
+    if (to_float_ == nullptr) return from;
+    to_float_(from, static_cast<size_t>(size), buffer);
+    return buffer;
+  }
+
+ private:
+  const absl::Span<const uint8_t> bytes_;
+  const ConvertTile to_float_;
+  const size_t width_;
+};
 
 // Shared by all tasks.
 struct Job {

@@ -1,5 +1,6 @@
-// Computes the range of a channel from its counts, with one function per method. The formulas are
-// those of core/CALIBRATION.md, in double and in the same order.
+// Computes the range of a channel from its counts, with one function per method, and the scale and
+// zero point of a range. The formulas are those of core/CALIBRATION.md, in double and in the same
+// order.
 #ifndef QUANTD_SRC_CALIBRATE_METHODS_H_
 #define QUANTD_SRC_CALIBRATE_METHODS_H_
 
@@ -7,11 +8,44 @@
 #include <cmath>
 #include <cstdint>
 
-#include "calibrate/bin_counts.h"
-#include "calibrate/scale.h"
+#include "calibrate/channels.h"
 #include "pool/watch.h"
+#include "quantd/data_type.h"
 
 namespace quantd::calibrate {
+
+struct Range {
+  float low = 0;
+  float high = 0;
+};
+
+struct Scale {
+  float scale = 1;
+  int32_t zero_point = 0;
+};
+
+// For one output type. Integers: like onnxruntime.quantization.quant_utils.compute_scale_zp;
+// FLOAT8, FLOAT6 and FLOAT4: from their largest number.
+class Scaling {
+ public:
+  Scaling(DataType output_type, bool symmetric);
+
+  bool symmetric() const { return symmetric_; }
+  // Integers: the bounds of codes. Symmetric INT8: [-127, 127], INT16: [-32767, 32767].
+  int32_t minimum() const { return minimum_; }
+  int32_t maximum() const { return maximum_; }
+  int bits() const { return bits_; }
+  // A range with steps smaller than 2^-126 gets scale 1 and zero point 0.
+  Scale Of(const Range& range) const;
+
+ private:
+  bool symmetric_;
+  bool integer_;
+  int bits_;
+  int32_t minimum_ = 0;
+  int32_t maximum_ = 0;
+  double largest_ = 0;  // FLOAT8, FLOAT6 and FLOAT4
+};
 
 // The values seen in a channel.
 struct ChannelView {
@@ -42,32 +76,6 @@ Range PercentileRange(const ChannelView& seen, double percentile, bool symmetric
 // is meaningless if `watch` was stopped. REQUIRES: an integer type.
 Range MseRange(const ChannelView& seen, const Scaling& rule, Watch& watch);
 Range EntropyRange(const ChannelView& seen, const Scaling& rule, Watch& watch);
-
-// The search of both methods: calls loss(c) for the threshold Edge(c + 1), first for every eighth
-// bin of `octaves` octaves from the top down, then for those around the best one; of equal losses
-// the largest threshold wins. Returns the best c, or -1 if there was no candidate.
-template <typename Loss>
-int Search(const Bins& bins, int octaves, Watch& watch, Loss&& loss) {
-  constexpr int kBinsPerOctave = 128;
-  constexpr int kStep = 8;
-  const int floor = bins.floor();
-  int best = -1;
-  double least = 0;
-  const auto look = [&](int from, int end, int step) {
-    for (int c = from; c > end && !watch.Stopped(); c -= step) {
-      const double found = loss(c);
-      if (best >= 0 && !(found < least)) continue;
-      best = c;
-      least = found;
-    }
-  };
-  look(bins.top(), std::max(floor, bins.top() - octaves * kBinsPerOctave), kStep);
-  if (best < 0) return best;
-  const int around = best;
-  best = -1;
-  look(std::min(bins.top(), around + kStep - 1), std::max(floor, around - kStep), 1);
-  return best;
-}
 
 }  // namespace quantd::calibrate
 

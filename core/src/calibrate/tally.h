@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-#include "calibrate/bin_counts.h"
+#include "calibrate/channels.h"
 #include "rules/bins.h"
 
 namespace quantd::calibrate {
