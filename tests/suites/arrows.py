@@ -138,7 +138,7 @@ client/cli/commands        4335      0
 client/cli/engine          1088      0
 client/cli/files           2734      0
 client/cli                  122      0
-client/cpp                 2741      0
+client/cpp                 2541      0
 client/go                   299    195
 client/java                 280    152
 client/node                 264    105

@@ -57,7 +57,7 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
     if (!connection_.status().ok() || MayBeTooLarge(connection_, owned_.View())) {
       RunOnThread();
     } else {
-      request_ = RequestOf(owned_.View());
+      request_ = WholeRequest(owned_.View());
       Attempt();
     }
   }

@@ -10,8 +10,6 @@
 namespace quantd::client {
 namespace {
 
-using Stub = v1::QuantizationService::Stub;
-
 // Arguments that live as long as an asynchronous call.
 template <typename Arguments, typename Options>
 struct OwnedWithScale {

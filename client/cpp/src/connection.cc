@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "address.h"
-#include "credentials.h"
 
 namespace quantd::client {
 namespace {

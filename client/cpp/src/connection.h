@@ -15,10 +15,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "cancellation.h"
+#include "credentials.h"
 #include "quantd/client/options.h"
 #include "quantd/client/status.h"
 #include "quantd/v1/quantization.grpc.pb.h"
-#include "token.h"
 
 namespace quantd::client {
 

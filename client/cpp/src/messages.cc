@@ -90,25 +90,4 @@ v1::QuantizeEmbeddingsRequest RequestOf(const EmbeddingOptions& options) {
   return request;
 }
 
-Quantized TakeResult(v1::QuantizeResponse&& response) {
-  Quantized result;
-  result.y = TakeTensor(std::move(*response.mutable_y()));
-  if (response.has_quantization_error()) result.error = response.quantization_error();
-  return result;
-}
-
-Quantized TakeResult(v1::DynamicQuantizeResponse&& response) {
-  Quantized result;
-  result.y = TakeTensor(std::move(*response.mutable_y()));
-  result.scale = TakeTensor(std::move(*response.mutable_y_scale()));
-  if (response.has_y_zero_point()) {
-    result.zero_point = TakeTensor(std::move(*response.mutable_y_zero_point()));
-  }
-  if (response.has_y_tensor_scale()) {
-    result.tensor_scale = TakeTensor(std::move(*response.mutable_y_tensor_scale()));
-  }
-  if (response.has_quantization_error()) result.error = response.quantization_error();
-  return result;
-}
-
 }  // namespace quantd::client

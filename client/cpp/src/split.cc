@@ -7,12 +7,12 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "messages.h"
 #include "status_macros.h"
 
 namespace quantd::client {
@@ -73,10 +73,13 @@ absl::Status CheckTensor(const Tensor& tensor, const char* field) {
                           bytes < 0 ? "another number" : absl::StrCat(bytes)));
 }
 
-// How the rows of x go with those of its scales.
-struct Rows {
-  int64_t count = 0;      // of x
+// How x is cut, and how its rows go with those of its scales.
+struct Cut {
+  int64_t count = 0;      // rows of x
   int64_t per_scale = 0;  // rows of x to a row of the scales; 0: the scales belong to all rows
+  int64_t each = 0;       // rows of a piece; the last one may have fewer
+  size_t pieces() const { return static_cast<size_t>(CeilDivide(count, each)); }
+  int64_t scale_rows() const { return per_scale == 0 ? 0 : CeilDivide(count, per_scale); }
 };
 
 absl::Status CannotCut(const Tensor& x, const ServerLimits& limits, absl::string_view why) {
@@ -87,9 +90,9 @@ absl::Status CannotCut(const Tensor& x, const ServerLimits& limits, absl::string
 }
 
 // `scale`: null if the server finds the scales.
-absl::StatusOr<Rows> RowsOf(const Tensor& x, const Granularity& granularity, const Tensor* scale) {
+absl::StatusOr<Cut> RowsOf(const Tensor& x, const Granularity& granularity, const Tensor* scale) {
   const auto rank = static_cast<int64_t>(x.shape.size());
-  Rows rows;
+  Cut rows;
   if (rank == 0) return rows;
   rows.count = x.shape[0];
   if (!granularity.block_shape.empty()) {
@@ -150,17 +153,10 @@ void SetRows(const Tensor& tensor, int64_t begin, int64_t end, v1::Tensor* to) {
   to->set_raw_data(tensor.data.substr(from, until - from));
 }
 
-// How x is cut: into pieces of `each` rows, the last may have fewer.
-struct Cut {
-  Rows rows;
-  int64_t each = 0;
-  size_t pieces() const { return static_cast<size_t>(CeilDivide(rows.count, each)); }
-};
-
 // `unit`: pieces have a multiple of this many rows. `sent_bits`, `answered_bits`: of each row, with
 // its scales. `fixed`: bytes of what every piece has.
-absl::StatusOr<Cut> CutOf(const Tensor& x, const Rows& rows, int64_t unit, int64_t sent_bits,
-                          int64_t answered_bits, uint64_t fixed, const ServerLimits& limits) {
+absl::StatusOr<Cut> WithPieces(const Tensor& x, Cut rows, int64_t unit, int64_t sent_bits,
+                               int64_t answered_bits, uint64_t fixed, const ServerLimits& limits) {
   if (rows.count == 0) return CannotCut(x, limits, "it has no dimension");
   const auto fits = [&](int64_t count) {
     const uint64_t sent = static_cast<uint64_t>(count) * static_cast<uint64_t>(sent_bits) / 8;
@@ -180,7 +176,8 @@ absl::StatusOr<Cut> CutOf(const Tensor& x, const Rows& rows, int64_t unit, int64
     const int64_t middle = good + (bad - good) / 2;
     (fits(middle * unit) ? good : bad) = middle;
   }
-  return Cut{rows, good * unit};
+  rows.each = good * unit;
+  return rows;
 }
 
 // Runs work(0) to work(count - 1) on a few threads. After a failure no further one starts; returns
@@ -229,43 +226,38 @@ absl::Status OfPiece(const absl::Status& status, int64_t begin) {
   return result;
 }
 
-// A tensor of the pieces' tensors, one after the other. INTERNAL if the server's do not go
-// together.
-class Joined {
- public:
-  explicit Joined(size_t pieces) : parts_(pieces) {}
-  void Set(size_t piece, v1::Tensor&& part) { parts_[piece] = std::move(part); }
-
-  // `rows`: of the first dimension. nullopt: no piece has this tensor.
-  absl::StatusOr<std::optional<Tensor>> Take(const char* name, int64_t rows) {
-    const v1::Tensor& first = parts_.front();
-    if (first.data_type() == v1::DATA_TYPE_UNSPECIFIED) return std::nullopt;
-    Tensor whole{first.data_type(), {first.shape().begin(), first.shape().end()}, {}};
-    int64_t seen = 0;
-    for (v1::Tensor& part : parts_) {
-      Shape shape(part.shape().begin(), part.shape().end());
-      const int64_t bytes = CeilDivide(ElementsOf(shape) * BitsOf(part.data_type()), 8);
-      const int64_t count = shape.empty() ? 0 : std::exchange(shape[0], whole.shape[0]);
-      if (count == 0 || part.data_type() != whole.data_type || shape != whole.shape ||
-          bytes != static_cast<int64_t>(part.raw_data().size())) {
-        return absl::InternalError(
-            absl::StrCat("the server's answers to pieces have a ", name, " of different kinds"));
-      }
-      seen += count;
-      whole.data += part.raw_data();
-      part.Clear();
-    }
-    if (seen != rows) {
+// Makes `whole` of the answers' tensors, one after the other; leaves it empty if no answer has one.
+// INTERNAL if they do not go together. `rows`: of the first dimension.
+template <typename Response>
+absl::Status Join(std::vector<Response>& answers, v1::Tensor* (Response::*tensor)(),
+                  const char* name, int64_t rows, v1::Tensor* whole) {
+  const v1::Tensor first = *(answers.front().*tensor)();
+  if (first.data_type() == v1::DATA_TYPE_UNSPECIFIED) return absl::OkStatus();
+  Shape shape(first.shape().begin(), first.shape().end());
+  int64_t seen = 0;
+  for (Response& answer : answers) {
+    v1::Tensor& part = *(answer.*tensor)();
+    Shape of_part(part.shape().begin(), part.shape().end());
+    const int64_t bytes = CeilDivide(ElementsOf(of_part) * BitsOf(part.data_type()), 8);
+    const int64_t count = of_part.empty() ? 0 : std::exchange(of_part[0], shape[0]);
+    if (count == 0 || part.data_type() != first.data_type() || of_part != shape ||
+        bytes != static_cast<int64_t>(part.raw_data().size())) {
       return absl::InternalError(
-          absl::StrCat("the server's ", name, " has ", seen, " rows in all, expected ", rows));
+          absl::StrCat("the server's answers to pieces have a ", name, " of different kinds"));
     }
-    whole.shape[0] = rows;
-    return whole;
+    seen += count;
+    *whole->mutable_raw_data() += part.raw_data();
+    part.Clear();
   }
-
- private:
-  std::vector<v1::Tensor> parts_;
-};
+  if (seen != rows) {
+    return absl::InternalError(
+        absl::StrCat("the server's ", name, " has ", seen, " rows in all, expected ", rows));
+  }
+  shape[0] = rows;
+  whole->set_data_type(first.data_type());
+  whole->mutable_shape()->Add(shape.begin(), shape.end());
+  return absl::OkStatus();
+}
 
 // A block that is longer than the piece's first dimension becomes as long as that.
 template <typename Request>
@@ -279,24 +271,6 @@ void ShortenBlocks(int64_t rows, Request* request) {
   }
 }
 
-// Sends the pieces: `fill` adds what belongs to rows [begin, end), `keep` takes an answer.
-template <typename Arguments>
-absl::Status Send(const Arguments& a, const Cut& cut, const Sender<Arguments>& send,
-                  const std::function<void(int64_t, int64_t, typename Arguments::Request*)>& fill,
-                  const std::function<void(size_t, typename Arguments::Response&&)>& keep) {
-  return RunPieces(cut.pieces(), [&](size_t index) {
-    const int64_t begin = static_cast<int64_t>(index) * cut.each;
-    const int64_t end = std::min(begin + cut.each, cut.rows.count);
-    typename Arguments::Request request = RequestOf(a.options);
-    SetRows(a.x, begin, end, request.mutable_x());
-    fill(begin, end, &request);
-    absl::StatusOr<typename Arguments::Response> response = send(request);
-    if (!response.ok()) return OfPiece(response.status(), begin);
-    keep(index, *std::move(response));
-    return absl::OkStatus();
-  });
-}
-
 v1::DataType OutputType(v1::DataType given, const std::optional<Tensor>& zero_point) {
   if (given != v1::DATA_TYPE_UNSPECIFIED) return given;
   // With BEFORE_ROUNDING zero points may be INT32, which is never the output type.
@@ -305,15 +279,18 @@ v1::DataType OutputType(v1::DataType given, const std::optional<Tensor>& zero_po
   }
   return v1::DATA_TYPE_UINT8;
 }
-int64_t OutputBits(const QuantizeArguments& a) {
-  return BitsOf(OutputType(a.options.output_type, a.zero_point));
-}
-int64_t OutputBits(const DequantizeArguments& a) {
-  const v1::DataType given = a.options.output_type;
-  return BitsOf(given == v1::DATA_TYPE_UNSPECIFIED ? a.scale.data_type : given);
-}
-int64_t OutputBits(const DynamicQuantizeArguments& a) {
-  return BitsOf(OutputType(a.options.output_type, std::nullopt));
+template <typename Arguments>
+int64_t OutputBits(const Arguments& a) {
+  if constexpr (std::is_same_v<Arguments, QuantizeArguments>) {
+    return BitsOf(OutputType(a.options.output_type, a.zero_point));
+  } else if constexpr (std::is_same_v<Arguments, DequantizeArguments>) {
+    const v1::DataType given = a.options.output_type;
+    return BitsOf(given == v1::DATA_TYPE_UNSPECIFIED ? a.scale.data_type : given);
+  } else if constexpr (kFindsScale<Arguments>) {
+    return BitsOf(OutputType(a.options.output_type, std::nullopt));
+  } else {
+    return 8;
+  }
 }
 
 // Scales that the server finds for each row of them.
@@ -332,29 +309,10 @@ int64_t ScalesOfRow(const Shape& shape, const Granularity& granularity) {
   return scales;
 }
 
-// `y_bits`: of an element. `more`: bytes in the answer besides y.
-bool FitsIn(const Tensor& x, size_t request, int64_t y_bits, uint64_t more,
-            const ServerLimits& limits) {
-  const auto y = static_cast<uint64_t>(std::max<int64_t>(ElementsOf(x.shape), 0) * y_bits / 8);
-  const uint64_t sent = x.data.size() + request + kEnvelopeBytes;
-  const uint64_t answered = y + more + kEnvelopeBytes;
-  return sent <= limits.message_bytes && answered <= limits.message_bytes &&
-         sent + answered <= limits.budget_bytes;
-}
-
+// How a call is cut whose scales are given.
 template <typename Arguments>
-bool FitsWithScale(const Arguments& a, const ServerLimits& limits) {
-  const size_t zero_point = a.zero_point.has_value() ? a.zero_point->data.size() : 0;
-  return FitsIn(a.x, a.scale.data.size() + zero_point, OutputBits(a), 0, limits);
-}
-
-// y of a call with given scales.
-template <typename Arguments>
-absl::StatusOr<Tensor> WithGivenScale(const Arguments& a, const ServerLimits& limits,
-                                      const Sender<Arguments>& send) {
-  QUANTD_RETURN_IF_ERROR(CheckTensor(a.x, "x"));
+absl::StatusOr<Cut> CutOf(const Arguments& a, const ServerLimits& limits) {
   QUANTD_RETURN_IF_ERROR(CheckTensor(a.scale, "scale"));
-  std::vector<const Tensor*> scales = {&a.scale};
   if (a.zero_point.has_value()) {
     QUANTD_RETURN_IF_ERROR(CheckTensor(*a.zero_point, "zero_point"));
     const Shape& shape = a.zero_point->shape;
@@ -362,11 +320,9 @@ absl::StatusOr<Tensor> WithGivenScale(const Arguments& a, const ServerLimits& li
       return FieldError("zero_point", absl::StrCat("zero_point has shape ", Text(shape),
                                                    ", scale has ", Text(a.scale.shape)));
     }
-    scales.push_back(&*a.zero_point);
   }
-  QUANTD_ASSIGN_OR_RETURN(const Rows rows, RowsOf(a.x, a.options.granularity, &a.scale));
-  const int64_t per = rows.per_scale;
-  const int64_t wanted = per == 0 ? 0 : CeilDivide(rows.count, per);
+  QUANTD_ASSIGN_OR_RETURN(const Cut rows, RowsOf(a.x, a.options.granularity, &a.scale));
+  const int64_t per = rows.per_scale, wanted = rows.scale_rows();
   if (per > 0 && (a.scale.shape.empty() || a.scale.shape[0] != wanted)) {
     return FieldError("scale",
                       absl::StrCat("scale has shape ", Text(a.scale.shape), ", the ", rows.count,
@@ -377,7 +333,7 @@ absl::StatusOr<Tensor> WithGivenScale(const Arguments& a, const ServerLimits& li
   int64_t unit = WholeBytes(WholeBytes(std::max<int64_t>(per, 1), x_bits), y_bits);
   int64_t sent = x_bits;
   uint64_t fixed = 0;
-  for (const Tensor* scale : scales) {
+  for (const Tensor* scale : TensorsBeside(a)) {
     if (per == 0) {
       fixed += scale->data.size();
     } else {
@@ -386,74 +342,11 @@ absl::StatusOr<Tensor> WithGivenScale(const Arguments& a, const ServerLimits& li
       sent += CeilDivide(bits, per);
     }
   }
-  QUANTD_ASSIGN_OR_RETURN(const Cut cut, CutOf(a.x, rows, unit, sent, y_bits, fixed, limits));
-  Joined y(cut.pieces());
-  QUANTD_RETURN_IF_ERROR(Send<Arguments>(
-      a, cut, send,
-      [&](int64_t begin, int64_t end, typename Arguments::Request* request) {
-        const auto set = [&](const Tensor& scale, v1::Tensor* to) {
-          if (per == 0) {
-            SetTensor(scale, to);
-          } else {
-            SetRows(scale, begin / per, CeilDivide(end, per), to);
-          }
-        };
-        set(a.scale, request->mutable_scale());
-        if (a.zero_point.has_value()) set(*a.zero_point, request->mutable_zero_point());
-        ShortenBlocks(end - begin, request);
-      },
-      [&](size_t index, typename Arguments::Response&& response) {
-        y.Set(index, std::move(*response.mutable_y()));
-      }));
-  QUANTD_ASSIGN_OR_RETURN(std::optional<Tensor> joined, y.Take("y", rows.count));
-  if (!joined.has_value()) return absl::InternalError("the server's answers have no y");
-  return *std::move(joined);
+  return WithPieces(a.x, rows, unit, sent, y_bits, fixed, limits);
 }
 
-constexpr char kReportIsOfOneMessage[] = "report_error is of one message";
-
-}  // namespace
-
-bool Fits(const QuantizeArguments& a, const ServerLimits& limits) {
-  return FitsWithScale(a, limits);
-}
-bool Fits(const DequantizeArguments& a, const ServerLimits& limits) {
-  return FitsWithScale(a, limits);
-}
-
-bool Fits(const DynamicQuantizeArguments& a, const ServerLimits& limits) {
-  const int64_t rows = a.x.shape.empty() ? 1 : std::max<int64_t>(a.x.shape[0], 1);
-  const auto scales = static_cast<uint64_t>(rows * ScalesOfRow(a.x.shape, a.options.granularity));
-  return FitsIn(a.x, 0, OutputBits(a), 6 * scales, limits);
-}
-
-bool Fits(const QuantizeEmbeddingsArguments& a, const ServerLimits& limits) {
-  const size_t ranges = a.options.ranges.has_value() ? a.options.ranges->data.size() : 0;
-  return FitsIn(a.x, ranges, 8, 0, limits);
-}
-
-absl::StatusOr<Quantized> InPieces(const QuantizeArguments& a, const ServerLimits& limits,
-                                   const Sender<QuantizeArguments>& send) {
-  if (a.options.report_error) return CannotCut(a.x, limits, kReportIsOfOneMessage);
-  Quantized result;
-  QUANTD_ASSIGN_OR_RETURN(result.y, WithGivenScale(a, limits, send));
-  result.scale = a.scale;
-  result.zero_point = a.zero_point;
-  result.granularity = a.options.granularity;
-  result.original_type = a.x.data_type;
-  return result;
-}
-
-absl::StatusOr<Tensor> InPieces(const DequantizeArguments& a, const ServerLimits& limits,
-                                const Sender<DequantizeArguments>& send) {
-  return WithGivenScale(a, limits, send);
-}
-
-absl::StatusOr<Quantized> InPieces(const DynamicQuantizeArguments& a, const ServerLimits& limits,
-                                   const Sender<DynamicQuantizeArguments>& send) {
-  if (a.options.report_error) return CannotCut(a.x, limits, kReportIsOfOneMessage);
-  QUANTD_RETURN_IF_ERROR(CheckTensor(a.x, "x"));
-  QUANTD_ASSIGN_OR_RETURN(const Rows rows, RowsOf(a.x, a.options.granularity, nullptr));
+absl::StatusOr<Cut> CutOf(const DynamicQuantizeArguments& a, const ServerLimits& limits) {
+  QUANTD_ASSIGN_OR_RETURN(const Cut rows, RowsOf(a.x, a.options.granularity, nullptr));
   if (rows.per_scale == 0) return CannotCut(a.x, limits, "a scale belongs to all of its rows");
   if (a.options.scale_type == v1::DATA_TYPE_FLOAT8E4M3FN) {
     return CannotCut(a.x, limits, "NVFP4's second scale belongs to the whole");
@@ -466,56 +359,99 @@ absl::StatusOr<Quantized> InPieces(const DynamicQuantizeArguments& a, const Serv
   while (unit / rows.per_scale * scales_of_row * OutputBits(a) % 8 != 0) unit *= 2;
   const int64_t answered =
       y_bits + CeilDivide(scales_of_row * (32 + OutputBits(a)), rows.per_scale);
-  QUANTD_ASSIGN_OR_RETURN(const Cut cut, CutOf(a.x, rows, unit, x_bits, answered, 0, limits));
-  Joined y(cut.pieces()), scale(cut.pieces()), zero_point(cut.pieces());
-  QUANTD_RETURN_IF_ERROR(Send<DynamicQuantizeArguments>(
-      a, cut, send,
-      [&](int64_t begin, int64_t end, v1::DynamicQuantizeRequest* request) {
-        ShortenBlocks(end - begin, request);
-      },
-      [&](size_t index, v1::DynamicQuantizeResponse&& response) {
-        y.Set(index, std::move(*response.mutable_y()));
-        scale.Set(index, std::move(*response.mutable_y_scale()));
-        zero_point.Set(index, std::move(*response.mutable_y_zero_point()));
-      }));
-  const int64_t scales = CeilDivide(rows.count, rows.per_scale);
-  QUANTD_ASSIGN_OR_RETURN(std::optional<Tensor> joined, y.Take("y", rows.count));
-  QUANTD_ASSIGN_OR_RETURN(std::optional<Tensor> found, scale.Take("y_scale", scales));
-  Quantized result;
-  QUANTD_ASSIGN_OR_RETURN(result.zero_point, zero_point.Take("y_zero_point", scales));
-  if (!joined.has_value() || !found.has_value()) {
-    return absl::InternalError("the server's answers have no y or no y_scale");
-  }
-  result.y = *std::move(joined);
-  result.scale = *std::move(found);
-  result.granularity = a.options.granularity;
-  result.original_type = a.x.data_type;
-  return result;
+  return WithPieces(a.x, rows, unit, x_bits, answered, 0, limits);
 }
 
-absl::StatusOr<QuantizedEmbeddings> InPieces(const QuantizeEmbeddingsArguments& a,
-                                             const ServerLimits& limits,
-                                             const Sender<QuantizeEmbeddingsArguments>& send) {
-  if (a.options.report_error) return CannotCut(a.x, limits, kReportIsOfOneMessage);
-  QUANTD_RETURN_IF_ERROR(CheckTensor(a.x, "x"));
+absl::StatusOr<Cut> CutOf(const QuantizeEmbeddingsArguments& a, const ServerLimits& limits) {
   if (a.x.shape.size() < 2) return CannotCut(a.x, limits, "it is one embedding");
-  const Rows rows{a.x.shape[0], 1};
+  Cut rows;
+  rows.count = a.x.shape[0];
+  rows.per_scale = 1;
   const int64_t x_bits = RowBits(a.x, rows.count);
   const int64_t y_bits = ElementsOf(a.x.shape) / rows.count * 8;
   const uint64_t ranges = a.options.ranges.has_value() ? a.options.ranges->data.size() : 0;
-  QUANTD_ASSIGN_OR_RETURN(const Cut cut,
-                          CutOf(a.x, rows, WholeBytes(1, x_bits), x_bits, y_bits, ranges, limits));
-  Joined y(cut.pieces());
-  QUANTD_RETURN_IF_ERROR(Send<QuantizeEmbeddingsArguments>(
-      a, cut, send, [](int64_t, int64_t, v1::QuantizeEmbeddingsRequest*) {},
-      [&](size_t index, v1::QuantizeEmbeddingsResponse&& response) {
-        y.Set(index, std::move(*response.mutable_y()));
-      }));
-  QUANTD_ASSIGN_OR_RETURN(std::optional<Tensor> joined, y.Take("y", rows.count));
-  if (!joined.has_value()) return absl::InternalError("the server's answers have no y");
-  QuantizedEmbeddings result;
-  result.y = *std::move(joined);
-  return result;
+  return WithPieces(a.x, rows, WholeBytes(1, x_bits), x_bits, y_bits, ranges, limits);
 }
+
+// The request for rows [begin, end).
+template <typename Arguments>
+typename Arguments::Request PieceOf(const Arguments& a, const Cut& cut, int64_t begin,
+                                    int64_t end) {
+  typename Arguments::Request request = RequestOf(a.options);
+  SetRows(a.x, begin, end, request.mutable_x());
+  if constexpr (kGivesScale<Arguments>) {
+    const auto set = [&](const Tensor& scale, v1::Tensor* to) {
+      if (cut.per_scale == 0) return SetTensor(scale, to);
+      SetRows(scale, begin / cut.per_scale, CeilDivide(end, cut.per_scale), to);
+    };
+    set(a.scale, request.mutable_scale());
+    if (a.zero_point.has_value()) set(*a.zero_point, request.mutable_zero_point());
+  }
+  if constexpr (requires { request.block_size(); }) ShortenBlocks(end - begin, &request);
+  return request;
+}
+
+}  // namespace
+
+template <typename Arguments>
+bool Fits(const Arguments& a, const ServerLimits& limits) {
+  const int64_t y_bits = std::max<int64_t>(ElementsOf(a.x.shape), 0) * OutputBits(a);
+  uint64_t sent = a.x.data.size() + kEnvelopeBytes;
+  for (const Tensor* tensor : TensorsBeside(a)) sent += tensor->data.size();
+  uint64_t answered = static_cast<uint64_t>(y_bits / 8) + kEnvelopeBytes;
+  if constexpr (kFindsScale<Arguments>) {
+    const int64_t rows = a.x.shape.empty() ? 1 : std::max<int64_t>(a.x.shape[0], 1);
+    answered += 6 * static_cast<uint64_t>(rows * ScalesOfRow(a.x.shape, a.options.granularity));
+  }
+  return sent <= limits.message_bytes && answered <= limits.message_bytes &&
+         sent + answered <= limits.budget_bytes;
+}
+
+template <typename Arguments>
+absl::StatusOr<typename Arguments::Result> InPieces(const Arguments& a, const ServerLimits& limits,
+                                                    const Sender<Arguments>& send) {
+  using Response = typename Arguments::Response;
+  if constexpr (requires { a.options.report_error; }) {
+    if (a.options.report_error) return CannotCut(a.x, limits, "report_error is of one message");
+  }
+  QUANTD_RETURN_IF_ERROR(CheckTensor(a.x, "x"));
+  QUANTD_ASSIGN_OR_RETURN(const Cut cut, CutOf(a, limits));
+  std::vector<Response> answers(cut.pieces());
+  QUANTD_RETURN_IF_ERROR(RunPieces(cut.pieces(), [&](size_t index) {
+    const int64_t begin = static_cast<int64_t>(index) * cut.each;
+    absl::StatusOr<Response> response =
+        send(PieceOf(a, cut, begin, std::min(begin + cut.each, cut.count)));
+    if (!response.ok()) return OfPiece(response.status(), begin);
+    answers[index] = *std::move(response);
+    return absl::OkStatus();
+  }));
+  Response whole;
+  QUANTD_RETURN_IF_ERROR(Join(answers, &Response::mutable_y, "y", cut.count, whole.mutable_y()));
+  bool complete = whole.y().data_type() != v1::DATA_TYPE_UNSPECIFIED;
+  if constexpr (kFindsScale<Arguments>) {
+    v1::Tensor zero_point;
+    QUANTD_RETURN_IF_ERROR(Join(answers, &Response::mutable_y_scale, "y_scale", cut.scale_rows(),
+                                whole.mutable_y_scale()));
+    QUANTD_RETURN_IF_ERROR(Join(answers, &Response::mutable_y_zero_point, "y_zero_point",
+                                cut.scale_rows(), &zero_point));
+    complete = complete && whole.y_scale().data_type() != v1::DATA_TYPE_UNSPECIFIED;
+    if (zero_point.data_type() != v1::DATA_TYPE_UNSPECIFIED) {
+      *whole.mutable_y_zero_point() = std::move(zero_point);
+    }
+    if (!complete) return absl::InternalError("the server's answers have no y or no y_scale");
+  }
+  if (!complete) return absl::InternalError("the server's answers have no y");
+  return ResultOf(a, std::move(whole));
+}
+
+#define QUANTD_SPLIT(Arguments)                                                              \
+  template bool Fits(const Arguments&, const ServerLimits&);                                 \
+  template absl::StatusOr<Arguments::Result> InPieces(const Arguments&, const ServerLimits&, \
+                                                      const Sender<Arguments>&)
+QUANTD_SPLIT(QuantizeArguments);
+QUANTD_SPLIT(DequantizeArguments);
+QUANTD_SPLIT(DynamicQuantizeArguments);
+QUANTD_SPLIT(QuantizeEmbeddingsArguments);
+#undef QUANTD_SPLIT
 
 }  // namespace quantd::client

@@ -7,20 +7,17 @@
 #ifndef QUANTD_CLIENT_CPP_SPLIT_H_
 #define QUANTD_CLIENT_CPP_SPLIT_H_
 
-#include <cstdint>
 #include <functional>
 
 #include "absl/status/statusor.h"
 #include "connection.h"
-#include "operations.h"
+#include "messages.h"
 
 namespace quantd::client {
 
 // Whether one message suffices.
-bool Fits(const QuantizeArguments& arguments, const ServerLimits& limits);
-bool Fits(const DequantizeArguments& arguments, const ServerLimits& limits);
-bool Fits(const DynamicQuantizeArguments& arguments, const ServerLimits& limits);
-bool Fits(const QuantizeEmbeddingsArguments& arguments, const ServerLimits& limits);
+template <typename Arguments>
+bool Fits(const Arguments& arguments, const ServerLimits& limits);
 
 // Sends a piece; called from several threads at the same time.
 template <typename Arguments>
@@ -30,16 +27,10 @@ using Sender =
 // The result of the whole. RESOURCE_EXHAUSTED if it cannot be cut; INVALID_ARGUMENT, with the
 // field, if tensors do not fit together; otherwise the error of the first piece that failed, after
 // which no piece is started.
-absl::StatusOr<Quantized> InPieces(const QuantizeArguments& arguments, const ServerLimits& limits,
-                                   const Sender<QuantizeArguments>& send);
-absl::StatusOr<Tensor> InPieces(const DequantizeArguments& arguments, const ServerLimits& limits,
-                                const Sender<DequantizeArguments>& send);
-absl::StatusOr<Quantized> InPieces(const DynamicQuantizeArguments& arguments,
-                                   const ServerLimits& limits,
-                                   const Sender<DynamicQuantizeArguments>& send);
-absl::StatusOr<QuantizedEmbeddings> InPieces(const QuantizeEmbeddingsArguments& arguments,
-                                             const ServerLimits& limits,
-                                             const Sender<QuantizeEmbeddingsArguments>& send);
+template <typename Arguments>
+absl::StatusOr<typename Arguments::Result> InPieces(const Arguments& arguments,
+                                                    const ServerLimits& limits,
+                                                    const Sender<Arguments>& send);
 
 }  // namespace quantd::client
 
