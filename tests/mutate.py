@@ -54,7 +54,7 @@ ROOMS = {
     **{f"server/{room}": [f"{room}_test"] for room in SERVER.split()},
     "server/loop": ["loop_test", "rpc_test", "rpc_stress_test"],
     "server/scheduling": ["scheduling_test", "rpc_test", "rpc_stress_test"],
-    "server/operations": ["operations_test", "operations_memory_test"],
+    "server/operations": ["operations_test", "plan_fuzz_test", "request_fuzz_test"],
     "server/rpc": ["rpc_test", "rpc_stress_test", " ".join(f"tests/e2e/test_{name}.py" for name in CALLS.split())],
     "server/wire": ["wire_test", "wire_memory_test"],
 }
@@ -163,6 +163,8 @@ def passes(test, seconds):
         pytest = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-n", str(os.cpu_count() + 1), "--dist", "loadfile"]
         return run([*pytest, *test.split()], seconds) or run([*pytest, *test.split()], seconds)
     (program,) = BUILD.glob(f"tests/**/{test}")
+    if test.endswith("_fuzz_test"):
+        return run([program, "10000"], seconds)
     return run([program, "--gtest_fail_fast", "--gtest_brief=1"], seconds)
 
 

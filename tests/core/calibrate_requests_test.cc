@@ -113,13 +113,5 @@ TEST(CalibrateRequests, MemoryIsWhatWasSaid) {
   EXPECT_LE(*bins.BytesWith(View(values, {2, 3})), 3 * 50000u);
 }
 
-// Values of all kinds use every counter of a tally (calibrate/tally.h), of up to 7 tasks.
-TEST(CalibrateRequests, ScratchBytesHoldTallies) {
-  constexpr uint64_t kTally = 512 << 10;
-  const auto bytes = Calibrator::AddScratchBytes;
-  EXPECT_EQ(bytes(1 << 17, 1), bytes((1 << 17) - 1, 1) + kTally + 1);
-  EXPECT_EQ(bytes(14 << 17, 14) - bytes(14 << 17, 0), (4 << 20) + 14 * (96 << 10));
-}
-
 }  // namespace
 }  // namespace quantd

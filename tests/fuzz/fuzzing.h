@@ -30,40 +30,6 @@ inline void Require(bool condition, absl::string_view what) {
   std::abort();
 }
 
-// Reads an input from its start; after its end there are zeros.
-class Reader {
- public:
-  Reader(const uint8_t* data, size_t size) : data_(data), size_(size) {}
-
-  uint8_t Byte() {
-    if (at_ >= size_) return 0;
-    return data_[at_++];
-  }
-  // A number in [0, end). REQUIRES: 0 < end <= 256.
-  int Below(int end) { return Byte() % end; }
-  bool Bit() { return (Byte() & 1) != 0; }
-  uint64_t Word() {
-    uint64_t word = 0;
-    for (int i = 0; i < 8; ++i) word = word << 8 | Byte();
-    return word;
-  }
-  // Mostly small, sometimes any number.
-  int64_t Length() {
-    const uint8_t byte = Byte();
-    if (byte < 250) return byte % 40;
-    return byte == 250 ? -1 : static_cast<int64_t>(Word() >> Below(64));
-  }
-  bool ended() const { return at_ >= size_; }
-  absl::string_view Rest() const {
-    return {reinterpret_cast<const char*>(data_) + at_, size_ - at_};
-  }
-
- private:
-  const uint8_t* const data_;
-  const size_t size_;
-  size_t at_ = 0;
-};
-
 }  // namespace quantd::fuzz
 
 #endif  // QUANTD_TESTS_FUZZ_FUZZING_H_

@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "fuzzing.h"
-#include "message_generator.h"
 #include "request_generator.h"
 #include "server/memory/buffer.h"
 #include "server/operations/costs.h"
@@ -30,30 +30,13 @@ namespace fuzz {
 
 uint64_t useful_inputs = 0;
 
-// The methods, and a stream's item.
-constexpr int kItem = wire::kOperations;
-constexpr int kKinds = kItem + 1;
-
 std::string RandomInput(Random& random) {
-  const uint64_t kind = Below(random, kKinds);
-  std::string message;
-  if (OneIn(random, 8)) {
-    const google::protobuf::Descriptor* const types[] = {
-        v1::QuantizeRequest::descriptor(), v1::DequantizeRequest::descriptor(),
-        v1::DynamicQuantizeRequest::descriptor(), v1::QuantizeEmbeddingsRequest::descriptor(),
-        v1::StreamRequest::descriptor()};
-    message = wire::RandomMessage(*types[kind], random);
-  } else if (kind < wire::kOperations) {
-    message = wire::RandomRequest(wire::kMethods[kind].method, random);
-  } else {
-    do {  // of two operations in one item the last one counts
-      const wire::Method method = wire::kMethods[Below(random, wire::kOperations)].method;
-      const std::string request = wire::RandomRequest(method, random);
-      message += wire::MakeItem(random(), method, request).SerializeAsString();
-    } while (OneIn(random, 4));
-  }
-  if (OneIn(random, 4)) message = wire::Mutate(std::move(message), random);
-  return static_cast<char>(kind + kKinds * Below(random, 256 / kKinds)) + message;
+  const uint64_t kind = Below(random, std::size(wire::kSubjects));
+  const wire::Method subject = wire::kSubjects[kind];
+  // Mostly one that makes sense.
+  return static_cast<char>(kind) + (OneIn(random, 4) || subject == wire::Method::kStream
+                                        ? wire::AnyMessage(subject, random)
+                                        : wire::RandomRequest(subject, random));
 }
 
 }  // namespace fuzz
@@ -71,33 +54,13 @@ memory::Pool& Pool() {
   return *pool;
 }
 
-template <typename Response>
-void RequireParses(const memory::Piece& response) {
+void RequireParses(const memory::Piece& response, wire::Method method) {
   Require(response.begin >= response.buffer.data() + wire::kRoomBefore &&
               response.begin + response.size <= response.buffer.data() + response.buffer.capacity(),
           "the answer lies in its buffer, with room before it");
-  Response parsed;
-  Require(parsed.ParseFromString(wire::ToString(response)), "the answer parses");
-}
-
-template <typename Message>
-bool Parses(const std::string& bytes) {
-  return Message().ParseFromString(bytes);
-}
-
-bool ProtobufAccepts(int kind, const std::string& bytes) {
-  switch (kind) {
-    case 0:
-      return Parses<v1::QuantizeRequest>(bytes);
-    case 1:
-      return Parses<v1::DequantizeRequest>(bytes);
-    case 2:
-      return Parses<v1::DynamicQuantizeRequest>(bytes);
-    case 3:
-      return Parses<v1::QuantizeEmbeddingsRequest>(bytes);
-    default:
-      return Parses<v1::StreamRequest>(bytes);
-  }
+  Require(wire::NewMessage(*wire::DescriptorOf(method).output_type())
+              ->ParseFromString(wire::ToString(response)),
+          "the answer parses");
 }
 
 const Executor& OneThread() {
@@ -136,6 +99,11 @@ absl::Status Serve(const wire::Request& request, const uint64_t* id) {
   if (bound > kBudgetBytes) return absl::ResourceExhaustedError("budget");
   wire::Response response(operation->response_layout(), Pool());
   Require(response.has_memory(), "there is memory for an answer within the budget");
+  std::vector<uint8_t> place;  // of y, if it is not in the response
+  if (request.output.has_value()) {
+    place.resize(operation->response_layout().y.bytes);
+    response.contents().y = absl::MakeSpan(place);
+  }
   const absl::Status status =
       operation->Execute(OneThread(), [] { return false; }, response.contents());
   if (operations::HasElements(request) && request.shared.empty() && !request.output.has_value()) {
@@ -146,20 +114,8 @@ absl::Status Serve(const wire::Request& request, const uint64_t* id) {
       id != nullptr ? std::move(response).FinishItem(*id) : std::move(response).Finish();
   Require(piece.size <= wire::MaxEncodedBytes(operation->response_layout()),
           "the answer is as long as the plan said at most");
-  if (id != nullptr) {
-    RequireParses<v1::StreamResponse>(piece);
-  } else if (request.method() == wire::Method::kDynamicQuantize) {
-    RequireParses<v1::DynamicQuantizeResponse>(piece);
-  } else if (request.method() == wire::Method::kQuantizeEmbeddings) {
-    RequireParses<v1::QuantizeEmbeddingsResponse>(piece);
-  } else {
-    RequireParses<v1::QuantizeResponse>(piece);  // DequantizeResponse is a part of it
-  }
+  RequireParses(piece, id != nullptr ? wire::Method::kStream : request.method());
   return absl::OkStatus();
-}
-
-bool IsMalformed(const absl::Status& status) {
-  return absl::StrContains(status.message(), "the message is truncated");
 }
 
 }  // namespace
@@ -169,10 +125,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace quantd;
   static const google::protobuf::LogSilencer silencer;
   if (size == 0) return 0;
-  const int kind = data[0] % fuzz::kKinds;
+  const wire::Method method = wire::kSubjects[data[0] % std::size(wire::kSubjects)];
   const std::vector<uint8_t> message(data + 1, data + size);
-  const wire::Method method =
-      kind == fuzz::kItem ? wire::Method::kStream : wire::kMethods[kind].method;
   Require(wire::DecodeMemoryBytes(wire::RestOf(method, message)) >=
               wire::SplitRequest(method, message).skeleton.size(),
           "what is copied is told before");
@@ -183,10 +137,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::Status status =
       request.ok() ? Serve(*request, is_item ? &id : nullptr) : request.status();
   if (is_item && !status.ok()) {
-    RequireParses<v1::StreamResponse>(wire::EncodeItemError(id, status, Pool()));
+    RequireParses(wire::EncodeItemError(id, status, Pool()), method);
   }
-  const std::string bytes = wire::ToString(message);
-  Require(ProtobufAccepts(kind, bytes) == !IsMalformed(status),
+  const auto parsed = wire::NewMessage(*wire::DescriptorOf(method).input_type());
+  Require(parsed->ParseFromString(wire::ToString(message)) ==
+              !absl::StrContains(status.message(), "the message is truncated"),
           "protobuf's parser and the scanner agree");
   const wire::CallStatus response = wire::ToCallStatus(status);
   Require(response.code == static_cast<int>(status.code()), "the code is the status's");

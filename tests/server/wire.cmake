@@ -4,8 +4,7 @@ target_include_directories(wire_testing PUBLIC wire)
 target_link_libraries(wire_testing PUBLIC quantd::wire PRIVATE quantd_build)
 
 add_executable(wire_test
-  wire/response_layout_test.cc wire/encode_test.cc wire/decode_item_test.cc wire/decode_test.cc
-  wire/differential_test.cc wire/method_test.cc wire/scan_test.cc wire/shared_memory_test.cc wire/split_test.cc
+  wire/encode_test.cc wire/decode_test.cc wire/differential_test.cc wire/method_test.cc wire/scan_test.cc wire/split_test.cc
   wire/status_details_test.cc wire/utf8_test.cc wire/writer_test.cc)
 target_link_libraries(wire_test PRIVATE wire_testing quantd_build GTest::gmock_main)
 quantd_cases(wire_test server.wire 300)

@@ -78,9 +78,6 @@ class Calibrator {
   // channels.
   absl::StatusOr<uint64_t> BytesWith(const TensorView& x) const;
   absl::StatusOr<uint64_t> BytesWithState(absl::Span<const uint8_t> state) const;
-  // The most bytes that Add uses in addition while it runs, for an x with this number of elements
-  // on this number of threads.
-  static uint64_t AddScratchBytes(uint64_t elements, int threads);
 
   // Adds the values of x: FLOAT, FLOAT16, BFLOAT16 or INT32 (rounded to FLOAT). INVALID_ARGUMENT
   // ("x", "axis"): another type, bytes that do not match type and shape, an axis that x does not

@@ -155,10 +155,6 @@ absl::StatusOr<uint64_t> Calibrator::BytesWithState(absl::Span<const uint8_t> st
   return 2 * Channels::Bytes(head->channels, seen_->has_bins);
 }
 
-uint64_t Calibrator::AddScratchBytes(uint64_t elements, int threads) {
-  return calibrate::CountScratchBytes(elements, threads);
-}
-
 absl::Status Calibrator::Add(const TensorView& x, const Executor& executor,
                              Interrupted interrupted) {
   if (const auto bytes = BytesWith(x); !bytes.ok()) return bytes.status();

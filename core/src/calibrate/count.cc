@@ -25,8 +25,6 @@ constexpr int64_t kMostLines = 256;
 
 // The memory for channels that tasks have for themselves.
 constexpr uint64_t kOwnBytes = 4 << 20;
-// The memory of Lines: the elements of a batch, with 20 bytes per lane and 24 per line.
-constexpr uint64_t kTaskBytes = 96 << 10;
 
 // With this many elements a task uses a tally.
 constexpr int64_t kMany = 1 << 17;
@@ -321,14 +319,6 @@ absl::Status Outcome(const Job& job, const TensorView& x) {
 }
 
 }  // namespace
-
-uint64_t CountScratchBytes(uint64_t elements, int threads) {
-  // The tasks' own channels take at most a quarter of x as FLOAT. A tally may use all of its pages.
-  const uint64_t tallies =
-      std::min(elements / kMany, static_cast<uint64_t>(threads)) * Tally::kBytes;
-  return std::min(elements, kOwnBytes) + std::min(tallies, kOwnBytes) +
-         static_cast<uint64_t>(threads) * kTaskBytes;
-}
 
 absl::Status Count(const TensorView& x, const Extents& extents, NonFinite non_finite,
                    Workers workers, Interrupted interrupted, Channels& channels) {

@@ -22,9 +22,6 @@ struct Extents {
   int64_t elements() const { return outer * channels * inner; }
 };
 
-// The most bytes that Count uses while it runs, for this number of elements and threads.
-uint64_t CountScratchBytes(uint64_t elements, int threads);
-
 // INVALID_ARGUMENT ("x"): NaN or infinity, if rejected; names the first, and `channels` is
 // unchanged. CANCELLED: interrupted; `channels` contains a part of x then. REQUIRES: x has the
 // size of `extents` and is FLOAT, FLOAT16, BFLOAT16 or INT32; extents.channels ==

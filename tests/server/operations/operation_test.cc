@@ -5,14 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "quantd/field_error.h"
 #include "server/memory/buffer.h"
 #include "server/operations/memory.h"
 #include "server/wire/decode.h"
 #include "server/wire/encode.h"
-#include "server/wire/writer.h"
 #include "wire_testing.h"
 
 namespace quantd::operations {
@@ -66,7 +64,7 @@ v1::Tensor Floats(const std::vector<int64_t>& shape, const std::vector<float>& v
 }
 
 // The example of ONNX's QuantizeLinear.
-TEST(OperationTest, Quantize) {
+TEST(OperationTest, ExecuteFillsTheResponse) {
   v1::QuantizeRequest request;
   *request.mutable_x() = Floats({6}, {0, 2, 3, 1000, -254, -1000});
   *request.mutable_scale() = Floats({}, {2});
@@ -78,7 +76,7 @@ TEST(OperationTest, Quantize) {
   EXPECT_FALSE(response.has_quantization_error());
 }
 
-TEST(OperationTest, SaysWhatMetricsWant) {
+TEST(OperationTest, TypesElementsAndBytes) {
   v1::DynamicQuantizeRequest message;
   *message.mutable_x() = MakeTensor(v1::DATA_TYPE_FLOAT16, {3, 5}, std::string(30, '\0'));
   message.set_output_type(v1::DATA_TYPE_INT4);
@@ -95,7 +93,7 @@ TEST(OperationTest, SaysWhatMetricsWant) {
   EXPECT_EQ(operation->output_bytes(), 8u + 3 * 4 + 2);
 }
 
-TEST(OperationTest, ErrorsOfPlanAndDataComeThrough) {
+TEST(OperationTest, PlanAndExecuteNameTheField) {
   v1::DynamicQuantizeRequest request;
   *request.mutable_x() = Floats({3}, {1, 2});
   absl::Status status = Serve(wire::Method::kDynamicQuantize, request).status();
@@ -107,7 +105,7 @@ TEST(OperationTest, ErrorsOfPlanAndDataComeThrough) {
   EXPECT_EQ(ErrorField(status), "x");
 }
 
-TEST(OperationTest, InterruptedWorkIsCancelled) {
+TEST(OperationTest, ExecuteIsCancelledIfInterrupted) {
   v1::QuantizeRequest request;
   *request.mutable_x() = Floats({1 << 20}, std::vector<float>(1 << 20));
   *request.mutable_scale() = Floats({}, {1});
@@ -115,41 +113,9 @@ TEST(OperationTest, InterruptedWorkIsCancelled) {
             absl::StatusCode::kCancelled);
 }
 
-// 256 MiB of 2-bit elements make 4 GiB of FLOAT, more than a protobuf message holds. Their pages
-// are never touched.
-TEST(OperationTest, AResponseThatNoMessageHoldsIsRefused) {
-  constexpr uint64_t kBytes = 1 << 28;
-  v1::Tensor x;
-  x.set_data_type(v1::DATA_TYPE_UINT2);
-  x.add_shape(int64_t{1} << 30);
-  uint8_t raw_header[16];
-  wire::Writer raw(raw_header);
-  raw.BytesHeader(3, kBytes);
-  const std::string tensor = x.SerializeAsString() + wire::ToString(wire::BytesView(
-                                                         raw_header, raw.position() - raw_header));
-  v1::DequantizeRequest head;
-  *head.mutable_scale() = Floats({}, {1});
-  const std::string scale = head.SerializeAsString();
-
-  memory::Pool pool;
-  const memory::Buffer buffer = pool.Allocate(kBytes + 1000);
-  ASSERT_NE(buffer.data(), nullptr);
-  std::memcpy(buffer.data(), scale.data(), scale.size());
-  wire::Writer writer(buffer.data() + scale.size());
-  writer.BytesHeader(1, tensor.size() + kBytes);
-  std::memcpy(writer.position(), tensor.data(), tensor.size());
-  writer.Skip(tensor.size() + kBytes);
-  const wire::BytesView message(buffer.data(), writer.position() - buffer.data());
-  const auto request = wire::DecodeRequest(wire::Method::kDequantize, message);
-  ASSERT_TRUE(request.ok()) << request.status();
-  const absl::Status status = Plan(*request).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("429496"));
-}
-
 // Refused is what may be more than 2 GiB less 1 KiB with everything around it. No element of these
 // is ever touched.
-TEST(OperationTest, TheLargestResponseHoldsTwoGibibytesLessOneKibibyte) {
+TEST(OperationTest, PlanRefusesResponsesOfTwoGibibytesLessOneKibibyte) {
   constexpr uint64_t kMost = (uint64_t{1} << 31) - 1024;
   memory::Pool pool;
   const memory::Buffer buffer = pool.Allocate(kMost / 16 + 1);

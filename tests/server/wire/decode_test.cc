@@ -1,30 +1,25 @@
 // What requests mean, and the errors of those that mean nothing.
 #include "server/wire/decode.h"
 
-#include <gmock/gmock.h>
 #include <google/protobuf/message.h>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "request_testing.h"
 #include "wire_testing.h"
 
 namespace quantd::wire {
 namespace decode_test {
 
-using ::testing::ElementsAre;
-
-// Keeps the message alive for the views of the request.
-struct Decoded {
-  Decoded(Method method, const std::string& bytes)
-      : message(ToBytes(bytes)), request(DecodeRequest(method, message)) {}
-
-  std::vector<uint8_t> message;
-  absl::StatusOr<Request> request;
-};
-Decoded Decode(Method method, const std::string& bytes) { return Decoded(method, bytes); }
-Decoded Decode(const v1::QuantizeRequest& request) {
-  return Decode(Method::kQuantize, request.SerializeAsString());
+// The message is gone afterwards, so the bytes of raw_data must not be read.
+absl::StatusOr<Request> Decode(Method method, const google::protobuf::Message& message) {
+  return DecodeRequest(method, ToBytes(message.SerializeAsString()));
 }
 
 // Sets a field to something other than its default.
@@ -60,7 +55,7 @@ void Set(const google::protobuf::FieldDescriptor& field, google::protobuf::Messa
 }
 
 // A field that nothing reads would be dropped in silence.
-TEST(DecodeTest, EveryFieldOfARequestIsRead) {
+TEST(DecodeRequestTest, EveryFieldOfARequestIsRead) {
   v1::DynamicQuantizeRequest dynamic;
   *dynamic.mutable_x() = GoodQuantize().x();
   v1::QuantizeEmbeddingsRequest embeddings;
@@ -72,25 +67,26 @@ TEST(DecodeTest, EveryFieldOfARequestIsRead) {
   const std::array<const google::protobuf::Message*, kOperations> requests = {
       &quantize, &dequantize, &dynamic, &embeddings};
   for (size_t method = 0; method < requests.size(); ++method) {
-    const Decoded without =
-        Decode(static_cast<Method>(method), requests[method]->SerializeAsString());
+    const std::vector<uint8_t> plain = ToBytes(requests[method]->SerializeAsString());
+    const absl::StatusOr<Request> without = DecodeRequest(static_cast<Method>(method), plain);
     const google::protobuf::Descriptor& type = *requests[method]->GetDescriptor();
     for (int i = 0; i < type.field_count(); ++i) {
       const std::unique_ptr<google::protobuf::Message> message(requests[method]->New());
       message->CopyFrom(*requests[method]);
       Set(*type.field(i), *message);
-      const Decoded with = Decode(static_cast<Method>(method), message->SerializeAsString());
+      const std::vector<uint8_t> changed = ToBytes(message->SerializeAsString());
+      const absl::StatusOr<Request> with = DecodeRequest(static_cast<Method>(method), changed);
       testing::TestPartResultArray differences;
       {
         testing::ScopedFakeTestPartResultReporter reporter(&differences);
-        ExpectSame(with.request, without.request);
+        ExpectSame(with, without);
       }
       EXPECT_GT(differences.size(), 0) << type.field(i)->full_name();
     }
   }
 }
 
-TEST(DecodeTest, ManyIntegerValuesArePackedInSteps) {
+TEST(DecodeRequestTest, ManyIntegerValuesArePackedInSteps) {
   v1::DequantizeRequest message;
   *message.mutable_scale() = GoodQuantize().scale();
   v1::Tensor& x = *message.mutable_x();
@@ -101,100 +97,140 @@ TEST(DecodeTest, ManyIntegerValuesArePackedInSteps) {
     x.mutable_int_values()->add_values(i * 7 % 4);
     packed[i / 4] = static_cast<char>(packed[i / 4] | (i * 7 % 4) << (i % 4 * 2));
   }
-  const Decoded decoded = Decode(Method::kDequantize, message.SerializeAsString());
-  ASSERT_TRUE(decoded.request.ok()) << decoded.request.status();
-  EXPECT_EQ(ToString(std::get<DequantizeParameters>(decoded.request->parameters).x.bytes), packed);
-
-  x.mutable_int_values()->set_values(9'000, 4);
-  ExpectError(Decode(Method::kDequantize, message.SerializeAsString()).request, "x.int_values",
-              "x.int_values[9000] is 4, UINT2 holds 0 to 3");
-  x.mutable_int_values()->set_values(9'000, int64_t{1} << 40);
-  ExpectError(Decode(Method::kDequantize, message.SerializeAsString()).request, "x.int_values",
-              "x.int_values[9000] is 1099511627776, UINT2 holds 0 to 3");
-}
-
-TEST(DecodeTest, MissingFieldsAreNamed) {
-  ExpectError(Decode(Method::kQuantize, "").request, "x", "x is required");
-  ExpectError(Decode(Method::kDynamicQuantize, "").request, "x", "x is required");
-  v1::QuantizeRequest message = GoodQuantize();
-  message.clear_scale();
-  ExpectError(Decode(message).request, "scale", "scale is required");
-  message = GoodQuantize();
-  message.mutable_scale()->clear_data_type();
-  ExpectError(Decode(message).request, "scale.data_type", "scale.data_type is required");
-}
-
-TEST(DecodeTest, UnknownEnumNumbersAreNamed) {
-  struct Case {
-    const char* field;
-    const char* text;
-    void (*change)(v1::QuantizeRequest&);
-  };
-  const Case cases[] = {
-      {"x.data_type", "x.data_type is 99",
-       [](auto& r) { r.mutable_x()->set_data_type(static_cast<v1::DataType>(99)); }},
-      {"scale.data_type", "scale.data_type is 7",  // ONNX has it (INT64), quantd does not
-       [](auto& r) { r.mutable_scale()->set_data_type(static_cast<v1::DataType>(7)); }},
-      {"output_type", "output_type is -1",
-       [](auto& r) { r.set_output_type(static_cast<v1::DataType>(-1)); }},
-      {"precision", "precision is 1000",
-       [](auto& r) { r.set_precision(static_cast<v1::DataType>(1000)); }},
-      {"zero_point_order", "zero_point_order is 3",
-       [](auto& r) { r.set_zero_point_order(static_cast<v1::ZeroPointOrder>(3)); }},
-      {"output_encoding", "output_encoding is 17",
-       [](auto& r) { r.set_output_encoding(static_cast<v1::TensorEncoding>(17)); }},
-  };
-  for (const Case& c : cases) {
-    v1::QuantizeRequest message = GoodQuantize();
-    c.change(message);
-    ExpectError(Decode(message).request, c.field, c.text);
+  const absl::StatusOr<Request> decoded = Decode(Method::kDequantize, message);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(ToString(std::get<DequantizeParameters>(decoded->parameters).x.bytes), packed);
+  for (const int64_t value : {int64_t{4}, int64_t{1} << 40}) {
+    x.mutable_int_values()->set_values(9'000, value);
+    ExpectError(Decode(Method::kDequantize, message), "x.int_values",
+                absl::StrCat("x.int_values[9000] is ", value, ", UINT2 holds 0 to 3"));
   }
+}
+
+TEST(DecodeRequestTest, AnErrorNamesTheFieldAndTheNumbers) {
+  struct Row {
+    const char* field;
+    const char* words;
+    void (*spoil)(v1::QuantizeRequest&);
+  };
+  const Row rows[] = {
+      {"x", "x is required", [](auto& r) { r.clear_x(); }},
+      {"scale", "scale is required", [](auto& r) { r.clear_scale(); }},
+      {"scale.data_type", "is required", [](auto& r) { r.mutable_scale()->clear_data_type(); }},
+      {"x.data_type", " is 99",
+       [](auto& r) { r.mutable_x()->set_data_type(static_cast<v1::DataType>(99)); }},
+      {"scale.data_type", " is 7",  // ONNX has it (INT64), quantd does not
+       [](auto& r) { r.mutable_scale()->set_data_type(static_cast<v1::DataType>(7)); }},
+      {"output_type", " is -1", [](auto& r) { r.set_output_type(static_cast<v1::DataType>(-1)); }},
+      {"precision", " is 1000", [](auto& r) { r.set_precision(static_cast<v1::DataType>(1000)); }},
+      {"zero_point_order", " is 3",
+       [](auto& r) { r.set_zero_point_order(static_cast<v1::ZeroPointOrder>(3)); }},
+      {"output_encoding", " is 17",
+       [](auto& r) { r.set_output_encoding(static_cast<v1::TensorEncoding>(17)); }},
+      {"x.int_values", "FLOAT",
+       [](auto& r) { r.mutable_x()->mutable_int_values()->add_values(1); }},
+      {"zero_point.float_values", "INT8",
+       [](auto& r) {
+         r.mutable_zero_point()->set_data_type(v1::DATA_TYPE_INT8);
+         r.mutable_zero_point()->mutable_float_values()->add_values(1);
+       }},
+      {"zero_point.int_values", "has 3 values, zero_point.shape [4] has 4 elements",
+       [](auto& r) {  // three and four 4-bit values have the same bytes
+         r.mutable_zero_point()->set_data_type(v1::DATA_TYPE_UINT4);
+         r.mutable_zero_point()->add_shape(4);
+         for (int64_t v : {1, 2, 3}) r.mutable_zero_point()->mutable_int_values()->add_values(v);
+       }},
+      {"zero_point.shape", "-4",
+       [](auto& r) {
+         r.mutable_zero_point()->set_data_type(v1::DATA_TYPE_UINT4);
+         r.mutable_zero_point()->add_shape(-4);
+         r.mutable_zero_point()->mutable_int_values();
+       }},
+      {"x.shape", "65 dimensions, at most 64",
+       [](auto& r) { r.mutable_x()->mutable_shape()->Resize(65, 1); }},
+      {"x.shape", "1000000 dimensions, at most 64",
+       [](auto& r) { r.mutable_x()->mutable_shape()->Resize(1'000'000, 1); }},
+      {"block_shape", "65 dimensions", [](auto& r) { r.mutable_block_shape()->Resize(65, 1); }},
+      {"x.shared_memory.byte_size", " is 15, FLOAT of shape [2, 2] takes 16",
+       [](auto& r) { r.mutable_x()->mutable_shared_memory()->set_byte_size(15); }},
+      {"x.shape", "-2",
+       [](auto& r) {
+         r.mutable_x()->mutable_shared_memory()->set_byte_size(16);
+         r.mutable_x()->set_shape(0, -2);
+       }},
+      {"output_encoding", "VALUES",
+       [](auto& r) {
+         r.mutable_output()->set_region("y");
+         r.set_output_encoding(v1::TENSOR_ENCODING_VALUES);
+       }},
+  };
+  for (const Row& row : rows) {
+    v1::QuantizeRequest message = GoodQuantize();
+    row.spoil(message);
+    ExpectError(Decode(Method::kQuantize, message), row.field, row.words);
+  }
+  v1::QuantizeRequest most = GoodQuantize();
+  most.mutable_x()->mutable_shape()->Resize(64, 1);
+  most.mutable_block_shape()->Resize(64, 1);
+  EXPECT_TRUE(Decode(Method::kQuantize, most).ok());
+
   v1::DynamicQuantizeRequest dynamic;
+  ExpectError(Decode(Method::kDynamicQuantize, dynamic), "x", "x is required");
   *dynamic.mutable_x() = GoodQuantize().x();
   dynamic.set_symmetry(static_cast<v1::Symmetry>(5));
-  ExpectError(Decode(Method::kDynamicQuantize, dynamic.SerializeAsString()).request, "symmetry",
-              "symmetry is 5");
+  ExpectError(Decode(Method::kDynamicQuantize, dynamic), "symmetry", "symmetry is 5");
   dynamic.clear_symmetry();
   dynamic.set_non_finite(static_cast<v1::NonFinite>(-3));
-  ExpectError(Decode(Method::kDynamicQuantize, dynamic.SerializeAsString()).request, "non_finite",
-              "non_finite is -3");
+  ExpectError(Decode(Method::kDynamicQuantize, dynamic), "non_finite", "non_finite is -3");
 }
 
-TEST(DecodeTest, ValuesOfTheWrongKindAreRefused) {
+TEST(DecodeRequestTest, SharedTensorsHaveTheirPlaces) {
   v1::QuantizeRequest message = GoodQuantize();
-  message.mutable_x()->mutable_int_values()->add_values(1);
-  ExpectError(Decode(message).request, "x.int_values", "x.int_values can't hold the FLOAT");
-  message = GoodQuantize();
-  message.mutable_zero_point()->set_data_type(v1::DATA_TYPE_INT8);
-  message.mutable_zero_point()->mutable_float_values()->add_values(1);
-  ExpectError(Decode(message).request, "zero_point.float_values",
-              "zero_point.float_values can't hold the INT8");
+  const auto place = [](const char* region, uint64_t offset, uint64_t byte_size) {
+    v1::SharedMemoryReference reference;
+    reference.set_region(region);
+    reference.set_offset(offset);
+    reference.set_byte_size(byte_size);
+    return reference;
+  };
+  *message.mutable_x()->mutable_shared_memory() = place("r", 7, 16);
+  *message.mutable_scale()->mutable_shared_memory() = place("r", 8, 4);
+  *message.mutable_output() = place("y", UINT64_MAX, 3);
+  absl::StatusOr<Request> decoded = Decode(Method::kQuantize, message);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  const auto& parameters = std::get<QuantizeParameters>(decoded->parameters);
+  ASSERT_EQ(decoded->shared.size(), 2);
+  EXPECT_TRUE(decoded->x_is_shared());
+  EXPECT_EQ(decoded->shared[0].field, TensorField::kX);
+  EXPECT_EQ(decoded->shared[1].field, TensorField::kScale);
+  ExpectSame(decoded->shared[0].reference, {"r", 7, 16});
+  ExpectSame(decoded->shared[1].reference, {"r", 8, 4});
+  EXPECT_EQ(&TensorOf(*decoded, TensorField::kX), &parameters.x);
+  EXPECT_EQ(&TensorOf(*decoded, TensorField::kScale), &parameters.scale);
+  EXPECT_EQ(parameters.x.bytes.size(), 0);
+  ASSERT_TRUE(decoded->output.has_value());
+  ExpectSame(*decoded->output, {"y", UINT64_MAX, 3});
 }
 
-TEST(DecodeTest, ValuesThatDoNotFitTheShapeAreRefused) {
-  v1::QuantizeRequest message = GoodQuantize();
-  // Three and four 4-bit values have the same bytes, and are not the same tensor.
-  v1::Tensor& zero_point = *message.mutable_zero_point();
-  zero_point.set_data_type(v1::DATA_TYPE_UINT4);
-  zero_point.add_shape(4);
-  for (int64_t value : {1, 2, 3}) zero_point.mutable_int_values()->add_values(value);
-  ExpectError(Decode(message).request, "zero_point.int_values",
-              "zero_point.int_values has 3 values, zero_point.shape [4] has 4 elements");
-  zero_point.set_shape(0, -4);
-  ExpectError(Decode(message).request, "zero_point.shape", "");
-}
-
-TEST(DecodeTest, TooManyDimensionsAreCounted) {
-  v1::QuantizeRequest message = GoodQuantize();
-  for (int i = 2; i < 64; ++i) message.mutable_x()->add_shape(1);
-  for (int i = 0; i < 64; ++i) message.add_block_shape(1);
-  EXPECT_TRUE(Decode(message).request.ok()) << "64 are none too many";
-  message = GoodQuantize();
-  for (int i = 0; i < 1'000'000; ++i) message.mutable_x()->add_shape(1);
-  ExpectError(Decode(message).request, "x.shape", "x.shape has 1000002 dimensions, at most 64");
-  message = GoodQuantize();
-  for (int i = 0; i < 65; ++i) message.add_block_shape(1);
-  ExpectError(Decode(message).request, "block_shape", "block_shape has 65 dimensions");
+TEST(DecodeRequestTest, TheIdOfABadItemIsKnown) {
+  v1::StreamRequest empty, lacking;
+  empty.set_id(77);
+  lacking.set_id(77);
+  lacking.mutable_dequantize();
+  struct Row {
+    std::string bytes;
+    const char* field;
+    const char* words;
+  };
+  for (const Row& row : {Row{empty.SerializeAsString(), "request", "none of quantize, "},
+                         Row{lacking.SerializeAsString(), "x", "x is required"},
+                         // Broken before the id, and cut off behind it.
+                         Row{{"\x12\x01\xff\x08\x4d", 5}, "", "quantd.v1.StreamRequest"},
+                         Row{{"\x08\x4d\x12\x7f", 4}, "", "quantd.v1.StreamRequest"}}) {
+    const std::vector<uint8_t> bytes = ToBytes(row.bytes);
+    EXPECT_EQ(RestOf(Method::kStream, bytes).id, 77u);
+    ExpectError(DecodeRequest(Method::kStream, bytes), row.field, row.words);
+  }
 }
 
 }  // namespace decode_test

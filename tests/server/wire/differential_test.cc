@@ -1,9 +1,9 @@
 // Decoding against the generated parser: both accept the same messages, with the same meaning.
+#include <google/protobuf/message.h>
 #include <gtest/gtest.h>
 
-#include <optional>
+#include <memory>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "many_messages.h"
@@ -15,113 +15,67 @@
 namespace quantd::wire {
 namespace differential_test {
 
-constexpr int kMessages = 120'000;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 
-// Compare the request with the message, field by field.
-
-void ExpectTensor(const TensorView& view, const v1::Tensor& tensor) {
-  ASSERT_EQ(static_cast<int>(view.data_type), static_cast<int>(tensor.data_type()));
-  ASSERT_EQ(std::vector<int64_t>(view.shape.begin(), view.shape.end()),
-            std::vector<int64_t>(tensor.shape().begin(), tensor.shape().end()));
-  if (!tensor.has_raw_data()) return;
-  ASSERT_EQ(ToString(view.bytes), tensor.raw_data());
-}
-void ExpectTensor(const std::optional<TensorView>& view, bool has, const v1::Tensor& tensor) {
-  ASSERT_EQ(view.has_value(), has);
-  if (has) ExpectTensor(*view, tensor);
-}
-void ExpectTensors(const QuantizeParameters& a, const v1::QuantizeRequest& message) {
-  ExpectTensor(a.x, message.x());
-  ExpectTensor(a.scale, message.scale());
-  ExpectTensor(a.zero_point, message.has_zero_point(), message.zero_point());
-}
-void ExpectTensors(const DequantizeParameters& a, const v1::DequantizeRequest& message) {
-  ExpectTensor(a.x, message.x());
-  ExpectTensor(a.scale, message.scale());
-  ExpectTensor(a.zero_point, message.has_zero_point(), message.zero_point());
-  ExpectTensor(a.tensor_scale, message.has_tensor_scale(), message.tensor_scale());
-}
-void ExpectTensors(const DynamicQuantizeParameters& a, const v1::DynamicQuantizeRequest& message) {
-  ExpectTensor(a.x, message.x());
-}
-void ExpectTensors(const QuantizeEmbeddingsParameters& a,
-                   const v1::QuantizeEmbeddingsRequest& message) {
-  ExpectTensor(a.x, message.x());
-  ExpectTensor(a.ranges, message.has_ranges(), message.ranges());
+// The operation of a stream's item, or null.
+const Message* OperationOf(const Message& item, Method& method) {
+  for (size_t i = 0; i < kOperations; ++i) {
+    const FieldDescriptor* const field =
+        item.GetDescriptor()->FindFieldByNumber(static_cast<int>(kMethods[i].item_field));
+    if (!item.GetReflection()->HasField(item, field)) continue;
+    method = kMethods[i].method;
+    return &item.GetReflection()->GetMessage(item, field);
+  }
+  return nullptr;
 }
 
-// `request`, decoded from arbitrary bytes, against what protobuf's parser made of them.
-template <typename Parameters, typename Message>
-void ExpectMeans(const absl::StatusOr<Request>& request, Method method, const Message& message) {
-  const std::vector<uint8_t> canonical = ToBytes(message.SerializeAsString());
-  ExpectSame(request, DecodeRequest(method, canonical));
-  if (request.ok()) ExpectTensors(std::get<Parameters>(request->parameters), message);
-}
-
-template <typename Parameters, typename Message>
-void TestRequests(Method method) {
-  ForManyMessages(method, kMessages, [&](const std::string& text, bool& accepted) {
-    Message message;
-    accepted = message.ParseFromString(text);
-    const std::vector<uint8_t> bytes = ToBytes(text);
-    const absl::StatusOr<Request> request = DecodeRequest(method, bytes);
-    if (accepted) {
-      ExpectMeans<Parameters>(request, method, message);
-      return;
+void ExpectTensors(Request& request, const Message& message) {
+  for (size_t i = 0; i < kTensorFields; ++i) {
+    const FieldDescriptor* const field =
+        message.GetDescriptor()->FindFieldByName(std::string(kTensorNames[i]));
+    if (field == nullptr || !message.GetReflection()->HasField(message, field)) continue;
+    const auto& tensor =
+        dynamic_cast<const v1::Tensor&>(message.GetReflection()->GetMessage(message, field));
+    const TensorView& view = TensorOf(request, static_cast<TensorField>(i));
+    ASSERT_EQ(static_cast<int>(view.data_type), static_cast<int>(tensor.data_type()));
+    ASSERT_EQ(std::vector<int64_t>(view.shape.begin(), view.shape.end()),
+              std::vector<int64_t>(tensor.shape().begin(), tensor.shape().end()));
+    if (tensor.has_raw_data()) {
+      ASSERT_EQ(ToString(view.bytes), tensor.raw_data());
     }
-    ASSERT_EQ(request.status().code(), absl::StatusCode::kInvalidArgument);
-    ASSERT_EQ(request.status().message(),
-              "the message is truncated or not a quantd.v1." + Message::descriptor()->name());
-  });
+  }
 }
 
-TEST(DifferentialTest, Quantize) {
-  TestRequests<QuantizeParameters, v1::QuantizeRequest>(Method::kQuantize);
-}
-TEST(DifferentialTest, Dequantize) {
-  TestRequests<DequantizeParameters, v1::DequantizeRequest>(Method::kDequantize);
-}
-TEST(DifferentialTest, DynamicQuantize) {
-  TestRequests<DynamicQuantizeParameters, v1::DynamicQuantizeRequest>(Method::kDynamicQuantize);
-}
-TEST(DifferentialTest, QuantizeEmbeddings) {
-  TestRequests<QuantizeEmbeddingsParameters, v1::QuantizeEmbeddingsRequest>(
-      Method::kQuantizeEmbeddings);
-}
+class DecodeAnyRequestTest : public testing::TestWithParam<Method> {};
 
-TEST(DifferentialTest, StreamItems) {
-  ForManyMessages(Method::kStream, kMessages, [](const std::string& text, bool& accepted) {
-    v1::StreamRequest message;
-    accepted = message.ParseFromString(text);
+TEST_P(DecodeAnyRequestTest, IsWhatProtobufParses) {
+  const Method subject = GetParam();
+  const google::protobuf::Descriptor& type = *DescriptorOf(subject).input_type();
+  ForManyMessages(subject, 120'000, [&](const std::string& text, bool& accepted) {
+    const std::unique_ptr<Message> message = NewMessage(type);
+    accepted = message->ParseFromString(text);
     const std::vector<uint8_t> bytes = ToBytes(text);
-    const absl::StatusOr<Request> request = DecodeRequest(Method::kStream, bytes);
+    absl::StatusOr<Request> request = DecodeRequest(subject, bytes);
     if (!accepted) {
-      ASSERT_EQ(request.status().code(), absl::StatusCode::kInvalidArgument);
-      ASSERT_EQ(request.status().message(),
-                "the message is truncated or not a quantd.v1.StreamRequest");
+      ExpectError(request, "", "truncated or not a quantd.v1." + type.name());
       return;
     }
-    switch (message.request_case()) {
-      case v1::StreamRequest::kQuantize:
-        ExpectMeans<QuantizeParameters>(request, Method::kQuantize, message.quantize());
-        break;
-      case v1::StreamRequest::kDequantize:
-        ExpectMeans<DequantizeParameters>(request, Method::kDequantize, message.dequantize());
-        break;
-      case v1::StreamRequest::kDynamicQuantize:
-        ExpectMeans<DynamicQuantizeParameters>(request, Method::kDynamicQuantize,
-                                               message.dynamic_quantize());
-        break;
-      case v1::StreamRequest::kQuantizeEmbeddings:
-        ExpectMeans<QuantizeEmbeddingsParameters>(request, Method::kQuantizeEmbeddings,
-                                                  message.quantize_embeddings());
-        break;
-      case v1::StreamRequest::REQUEST_NOT_SET:
-        ASSERT_EQ(request.status().code(), absl::StatusCode::kInvalidArgument);
-        break;
+    Method method = subject;
+    const Message* const operation =
+        subject == Method::kStream ? OperationOf(*message, method) : message.get();
+    if (operation == nullptr) {
+      ExpectError(request, "request", "none of");
+      return;
     }
+    const std::vector<uint8_t> canonical = ToBytes(operation->SerializeAsString());
+    ExpectSame(request, DecodeRequest(method, canonical));
+    if (request.ok()) ExpectTensors(*request, *operation);
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Every, DecodeAnyRequestTest, testing::ValuesIn(kSubjects),
+                         [](const auto& subject) { return std::string(Name(subject.param)); });
 
 }  // namespace differential_test
 }  // namespace quantd::wire

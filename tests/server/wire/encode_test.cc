@@ -1,16 +1,17 @@
 // Responses against the generated parser, and where their bytes lie.
 #include "server/wire/encode.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "quantd/field_error.h"
 #include "quantd/values.h"
+#include "request_generator.h"
 #include "wire_testing.h"
 
 namespace quantd::wire {
@@ -65,50 +66,40 @@ v1::Tensor Expected(const ResponseLayout& layout, const TensorLayout& tensor, in
   return expected;
 }
 
-// The response that a program with generated messages would make from what FillAll wrote.
-template <typename Response>
-std::string Expected(const ResponseLayout& layout, const QuantizationError& error) {
-  Response response;
-  *response.mutable_y() = Expected(layout, layout.y, 1);
-  if constexpr (std::is_same_v<Response, v1::DynamicQuantizeResponse>) {
-    if (layout.y_scale) *response.mutable_y_scale() = Expected(layout, *layout.y_scale, 2);
-    if (layout.y_zero_point) {
-      *response.mutable_y_zero_point() = Expected(layout, *layout.y_zero_point, 3);
-    }
-    if (layout.y_tensor_scale) {
-      *response.mutable_y_tensor_scale() = Expected(layout, *layout.y_tensor_scale, 4);
-    }
-  }
-  if constexpr (!std::is_same_v<Response, v1::DequantizeResponse>) {
-    if (layout.report_error) {
-      v1::QuantizationError& report = *response.mutable_quantization_error();
-      report.set_sqnr_db(error.sqnr_db);
-      report.set_mean_squared_error(error.mean_squared_error);
-      report.set_max_absolute_error(error.max_absolute_error);
-      report.set_saturated_elements(error.saturated_elements);
-      report.set_non_finite_elements(error.non_finite_elements);
-    }
-  }
-  return response.SerializeAsString();
+// A message in a field of its parent, which is made.
+google::protobuf::Message& In(google::protobuf::Message& parent, const std::string& name) {
+  return *parent.GetReflection()->MutableMessage(&parent,
+                                                 parent.GetDescriptor()->FindFieldByName(name));
 }
+
+// The response that a program with generated messages would make from what FillAll wrote.
 std::string Expected(const ResponseLayout& layout, const QuantizationError& error) {
-  switch (layout.method) {
-    case Method::kQuantize:
-      return Expected<v1::QuantizeResponse>(layout, error);
-    case Method::kDequantize:
-      return Expected<v1::DequantizeResponse>(layout, error);
-    case Method::kQuantizeEmbeddings:
-      return Expected<v1::QuantizeEmbeddingsResponse>(layout, error);
-    default:
-      return Expected<v1::DynamicQuantizeResponse>(layout, error);
+  const auto response = NewMessage(*DescriptorOf(layout.method).output_type());
+  In(*response, "y").CopyFrom(Expected(layout, layout.y, 1));
+  const std::optional<TensorLayout>* const others[] = {&layout.y_scale, &layout.y_zero_point,
+                                                       &layout.y_tensor_scale};
+  const char* const names[] = {"y_scale", "y_zero_point", "y_tensor_scale"};
+  for (int i = 0; i < 3; ++i) {
+    if (!others[i]->has_value()) continue;
+    In(*response, names[i]).CopyFrom(Expected(layout, **others[i], i + 2));
   }
+  if (layout.report_error) {
+    v1::QuantizationError report;
+    report.set_sqnr_db(error.sqnr_db);
+    report.set_mean_squared_error(error.mean_squared_error);
+    report.set_max_absolute_error(error.max_absolute_error);
+    report.set_saturated_elements(error.saturated_elements);
+    report.set_non_finite_elements(error.non_finite_elements);
+    In(*response, "quantization_error").CopyFrom(report);
+  }
+  return response->SerializeAsString();
 }
 std::string ExpectedItem(const ResponseLayout& layout, const std::string& response, uint64_t id) {
   const auto number = static_cast<int>(Info(layout.method).item_response);
   v1::StreamResponse item;
   item.set_id(id);
-  const auto* const field = v1::StreamResponse::descriptor()->FindFieldByNumber(number);
-  EXPECT_TRUE(item.GetReflection()->MutableMessage(&item, field)->ParseFromString(response));
+  EXPECT_TRUE(In(item, v1::StreamResponse::descriptor()->FindFieldByNumber(number)->name())
+                  .ParseFromString(response));
   return item.SerializeAsString();
 }
 
@@ -225,18 +216,6 @@ TEST(ResponseTest, RandomLayoutsAreWhatProtobufWouldWrite) {
   }
 }
 
-// If a message comes in two pieces, protobufjs up to 7 and ts-proto keep only the last one.
-// Therefore each tensor is one field, and small fields come before raw_data.
-TEST(ResponseTest, EachTensorIsWrittenOnce) {
-  ResponseLayout layout;
-  layout.y = Layout(DataType::kUint8, {2, 3});
-  memory::Pool pool;
-  Response response(layout, pool);
-  FillAll(response.contents());
-  const std::string tensor = std::string("\x08\x02\x12\x02\x02\x03\x1a\x06", 8) + Filled(6, 1);
-  EXPECT_EQ(ToString(std::move(response).Finish()), std::string("\x0a\x0e", 2) + tensor);
-}
-
 TEST(ResponseTest, AResponseThatIsNotFinishedIsGivenBack) {
   ResponseLayout layout;
   layout.y = Layout(DataType::kUint8, {1 << 20});
@@ -257,66 +236,35 @@ TEST(ResponseTest, WithoutMemoryItSaysSo) {
   EXPECT_EQ(pool.used_bytes(), 0u);
 }
 
-TEST(ResponseTest, Values) {
-  ResponseLayout layout;
-  layout.method = Method::kDynamicQuantize;
-  layout.encoding = Encoding::kValues;
-  layout.y = Layout(DataType::kInt4, {3});
-  layout.y_scale = Layout(DataType::kFloat, {1});
-  layout.y_zero_point = Layout(DataType::kInt4, {1});
-  layout.report_error = true;
-  for (bool item : {false, true}) {
+TEST(EncodeItemErrorTest, IsTheStatusAndItsField) {
+  for (const auto& [status, field] :
+       {std::pair(FieldError("scale", "scale has 3 elements"), "scale"),
+        std::pair(absl::UnavailableError("full"), "")}) {
     memory::Pool pool;
-    Response response(layout, pool);
-    ResponseContents& contents = response.contents();
-    ASSERT_EQ(contents.y.size(), 2u);
-    contents.y[0] = 0x7f;  // -1, 7
-    contents.y[1] = 0x08;  // -8
-    const float scale = 0.25f;
-    memcpy(contents.y_scale.data(), &scale, 4);
-    contents.y_zero_point[0] = 0x03;
-    contents.error.sqnr_db = std::numeric_limits<double>::infinity();
-    v1::DynamicQuantizeResponse parsed;
-    if (item) {
-      v1::StreamResponse message;
-      ASSERT_TRUE(message.ParseFromString(ToString(std::move(response).FinishItem(9))));
-      EXPECT_EQ(message.id(), 9u);
-      parsed = message.dynamic_quantize();
-    } else {
-      ASSERT_TRUE(parsed.ParseFromString(ToString(std::move(response).Finish())));
+    const memory::Piece piece = EncodeItemError(12, status, pool);
+    ExpectRoom(piece);
+    v1::StreamResponse item;
+    ASSERT_TRUE(item.ParseFromString(ToString(piece)));
+    EXPECT_EQ(item.id(), 12u);
+    EXPECT_EQ(item.error().code(), static_cast<int>(status.code()));
+    EXPECT_EQ(item.error().message(), status.message());
+    ASSERT_EQ(item.error().field_violations_size(), *field == '\0' ? 0 : 1);
+    for (const auto& violation : item.error().field_violations()) {
+      EXPECT_EQ(violation.field(), field);
+      EXPECT_EQ(violation.description(), status.message());
     }
-    EXPECT_THAT(parsed.y().int_values().values(), testing::ElementsAre(-1, 7, -8));
-    EXPECT_THAT(parsed.y().shape(), testing::ElementsAre(3));
-    EXPECT_THAT(parsed.y_scale().float_values().values(), testing::ElementsAre(0.25f));
-    EXPECT_THAT(parsed.y_zero_point().int_values().values(), testing::ElementsAre(3));
-    EXPECT_TRUE(std::isinf(parsed.quantization_error().sqnr_db()));
-    EXPECT_FALSE(parsed.has_y_tensor_scale());
   }
 }
 
-TEST(EncodeItemErrorTest, NamesTheField) {
-  memory::Pool pool;
-  const memory::Piece piece =
-      EncodeItemError(12, FieldError("scale", "scale has 3 elements, x has 4 along axis 1"), pool);
-  ExpectRoom(piece);
-  v1::StreamResponse item;
-  ASSERT_TRUE(item.ParseFromString(ToString(piece)));
-  EXPECT_EQ(item.id(), 12u);
-  EXPECT_EQ(item.error().code(), 3);
-  EXPECT_EQ(item.error().message(), "scale has 3 elements, x has 4 along axis 1");
-  ASSERT_EQ(item.error().field_violations_size(), 1);
-  EXPECT_EQ(item.error().field_violations(0).field(), "scale");
-  EXPECT_EQ(item.error().field_violations(0).description(), item.error().message());
-}
-
-TEST(EncodeItemErrorTest, WithoutField) {
-  memory::Pool pool;
-  const memory::Piece piece = EncodeItemError(0, absl::UnavailableError("full"), pool);
-  ExpectRoom(piece);
-  v1::StreamResponse item;
-  ASSERT_TRUE(item.ParseFromString(ToString(piece)));
-  EXPECT_EQ(item.error().code(), 14);
-  EXPECT_EQ(item.error().field_violations_size(), 0);
+TEST(MaxEncodedBytesTest, SizesDoNotOverflow) {
+  ResponseLayout layout;
+  layout.y = {DataType::kFloat, {0}, 0, 0};
+  layout.y_scale = {DataType::kFloat, {int64_t{1} << 61}, int64_t{1} << 61, uint64_t{1} << 63};
+  layout.y_zero_point = {DataType::kInt32, {int64_t{1} << 61}, int64_t{1} << 61, uint64_t{1} << 63};
+  EXPECT_EQ(MaxEncodedBytes(layout), ~uint64_t{0});
+  layout.encoding = Encoding::kValues;
+  EXPECT_EQ(MaxEncodedBytes(layout), ~uint64_t{0});
+  EXPECT_EQ(ResponseMemoryBytes(layout), ~uint64_t{0});
 }
 
 }  // namespace

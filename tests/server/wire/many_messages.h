@@ -2,50 +2,17 @@
 #ifndef QUANTD_TESTS_SERVER_WIRE_MANY_MESSAGES_H_
 #define QUANTD_TESTS_SERVER_WIRE_MANY_MESSAGES_H_
 
-#include <google/protobuf/descriptor.h>
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <utility>
 
-#include "message_generator.h"
 #include "request_generator.h"
 #include "wire_testing.h"
 
 namespace quantd::wire {
-
-// The methods whose requests are tested: the operations, and Stream, whose requests are items.
-inline constexpr Method kSubjects[] = {Method::kQuantize, Method::kDequantize,
-                                       Method::kDynamicQuantize, Method::kQuantizeEmbeddings,
-                                       Method::kStream};
-
-inline const google::protobuf::Descriptor& DescriptorOf(Method method) {
-  const MethodInfo& info = Info(method);
-  return *google::protobuf::DescriptorPool::generated_pool()
-              ->FindServiceByName(std::string(info.service))
-              ->FindMethodByName(std::string(info.name))
-              ->input_type();
-}
-
-inline std::string SensibleMessage(Method subject, Random& random) {
-  if (subject != Method::kStream) return RandomRequest(subject, random);
-  const Method method = kMethods[Below(random, kOperations)].method;
-  return MakeItem(random(), method, RandomRequest(method, random)).SerializeAsString();
-}
-
-// A request of the method, or almost one.
-inline std::string AnyMessage(Method subject, Random& random) {
-  std::string message;
-  do {  // parts of a message are merged
-    message += OneIn(random, 4) ? SensibleMessage(subject, random)
-                                : RandomMessage(DescriptorOf(subject), random);
-  } while (OneIn(random, 8));
-  if (OneIn(random, 3)) message = Mutate(std::move(message), random);
-  return message;
-}
 
 // Calls check(message, ok) for AnyMessage of one seed after the other; `check` sets whether the
 // message was accepted. It ends after five seconds (sanitized builds are slower), but not before

@@ -1,8 +1,12 @@
 #include "request_generator.h"
 
+#include <google/protobuf/descriptor.h>
+
 #include <cmath>
 #include <cstring>
+#include <utility>
 
+#include "message_generator.h"
 #include "quantd/data_type.h"
 #include "quantd/shape.h"
 #include "quantd/values.h"
@@ -223,6 +227,18 @@ std::string RandomQuantizeEmbeddings(Random& random) {
 
 }  // namespace
 
+const google::protobuf::MethodDescriptor& DescriptorOf(Method method) {
+  const MethodInfo& info = Info(method);
+  return *google::protobuf::DescriptorPool::generated_pool()
+              ->FindServiceByName(std::string(info.service))
+              ->FindMethodByName(std::string(info.name));
+}
+
+std::unique_ptr<google::protobuf::Message> NewMessage(const google::protobuf::Descriptor& type) {
+  auto* const factory = google::protobuf::MessageFactory::generated_factory();
+  return std::unique_ptr<google::protobuf::Message>(factory->GetPrototype(&type)->New());
+}
+
 std::string RandomRequest(Method method, Random& random) {
   switch (method) {
     case Method::kQuantize:
@@ -234,6 +250,22 @@ std::string RandomRequest(Method method, Random& random) {
     default:
       return RandomDynamicQuantize(random);
   }
+}
+
+std::string AnyMessage(Method subject, Random& random) {
+  std::string message;
+  do {  // parts of a message are merged
+    if (!OneIn(random, 4)) {
+      message += RandomMessage(*DescriptorOf(subject).input_type(), random);
+    } else if (subject != Method::kStream) {
+      message += RandomRequest(subject, random);
+    } else {
+      const Method method = kMethods[Below(random, kOperations)].method;
+      message += MakeItem(random(), method, RandomRequest(method, random)).SerializeAsString();
+    }
+  } while (OneIn(random, 8));
+  if (OneIn(random, 3)) message = Mutate(std::move(message), random);
+  return message;
 }
 
 }  // namespace quantd::wire

@@ -2,7 +2,6 @@
 // the generated parser of a message without fields, which accepts the same bytes as a Scanner.
 #include "server/wire/scan.h"
 
-#include <gmock/gmock.h>
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>
@@ -11,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "message_generator.h"
 #include "wire_testing.h"
 
 namespace quantd::wire {
@@ -20,8 +18,6 @@ namespace {
 using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 using std::string_literals::operator""s;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using Strings = std::vector<std::string>;
 
 std::string Describe(uint32_t number, int type, const std::string& payload) {
@@ -89,16 +85,6 @@ void ExpectAsParsed(const std::string& message) {
   ASSERT_EQ(scanned.fields, parsed.fields) << Hex(message);
 }
 
-TEST(ScannerTest, IsNamesNumberAndType) {
-  const std::string message = "\x1a\x01x"s;
-  Scanner scanner(View(message));
-  Field field;
-  ASSERT_TRUE(scanner.Next(field));
-  EXPECT_TRUE(field.Is(3, WireType::kBytes));
-  EXPECT_FALSE(field.Is(3, WireType::kVarint));
-  EXPECT_FALSE(field.Is(2, WireType::kBytes));
-}
-
 TEST(ScannerTest, ReadsGroupsToADepthOfAHundred) {
   for (int depth = 1; depth <= 103; ++depth) {
     std::string message;
@@ -106,7 +92,7 @@ TEST(ScannerTest, ReadsGroupsToADepthOfAHundred) {
     for (int i = depth; i-- > 0;) message += i % 2 == 0 ? "\x0c" : "\x14";
     const Scanned scanned = Scan(message);
     EXPECT_EQ(scanned.ok, depth <= 100) << depth;
-    EXPECT_THAT(scanned.rest, depth <= 100 ? "" : message);
+    EXPECT_EQ(scanned.rest, depth <= 100 ? "" : message);
     ExpectAsParsed(message);
     ExpectAsParsed(message + message);
     // Side by side there may be any number of them.
@@ -138,22 +124,6 @@ TEST(ScannerTest, AgreesWithTheParserOnAllShortMessages) {
     ExpectAsParsed(message);
     if (HasFatalFailure()) return;
   }
-}
-
-TEST(ScannerTest, AgreesWithTheParserOnRandomMessages) {
-  const uint64_t seed = TestSeed(20261122);
-  int accepted = 0;
-  constexpr int kMessages = 30'000;
-  for (int i = 0; i < kMessages; ++i) {
-    Random random(seed + i);
-    std::string message = RandomMessage(*v1::QuantizeRequest::descriptor(), random);
-    if (OneIn(random, 2)) message = Mutate(std::move(message), random);
-    ExpectAsParsed(message);
-    accepted += Scan(message).ok ? 1 : 0;
-    if (HasFailure()) FAIL() << "QUANTD_TEST_SEED=" << seed + i << ", message 0 of it";
-  }
-  EXPECT_GT(accepted, kMessages / 4);
-  EXPECT_LT(accepted, kMessages * 19 / 20);
 }
 
 }  // namespace

@@ -1,21 +1,16 @@
-// A split request is the request: if the bytes are put back into its skeleton, it parses to the
-// same message.
+// What a skeleton keeps and where it is cut. That a split request is the request:
+// differential_test.cc.
 #include "server/wire/split.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "many_messages.h"
-#include "server/wire/decode.h"
+#include "request_generator.h"
 #include "server/wire/writer.h"
 #include "wire_testing.h"
 
@@ -23,77 +18,6 @@ namespace quantd::wire {
 namespace {
 
 using google::protobuf::Descriptor;
-using google::protobuf::Message;
-
-// Puts the views where the parsed skeleton has an empty raw_data.
-void PutBack(const RawData& raw, Message& request) {
-  const auto* const reflection = request.GetReflection();
-  for (size_t i = 0; i < kTensorFields; ++i) {
-    const auto* const field =
-        request.GetDescriptor()->FindFieldByName(std::string(kTensorNames[i]));
-    if (field == nullptr || !reflection->HasField(request, field)) continue;
-    auto& tensor = dynamic_cast<v1::Tensor&>(*reflection->MutableMessage(&request, field));
-    if (!tensor.has_raw_data()) continue;
-    ASSERT_EQ(tensor.raw_data(), "");
-    tensor.set_raw_data(ToString(raw[i]));
-  }
-}
-
-// The operation of the item, or null.
-Message* OperationOf(v1::StreamRequest& item, Method& method) {
-  for (size_t i = 0; i < kOperations; ++i) {
-    const auto* const field = v1::StreamRequest::descriptor()->FindFieldByNumber(
-        static_cast<int>(kMethods[i].item_field));
-    if (!item.GetReflection()->HasField(item, field)) continue;
-    method = kMethods[i].method;
-    return item.GetReflection()->MutableMessage(&item, field);
-  }
-  return nullptr;
-}
-
-std::string WithoutUnknownFields(Message& message) {
-  message.DiscardUnknownFields();
-  return message.SerializeAsString();
-}
-
-// Where a view points: into the message, or nowhere.
-void ExpectInside(const std::vector<uint8_t>& bytes, const RawData& raw) {
-  for (const BytesView view : raw) {
-    if (view.empty()) continue;
-    ASSERT_GE(view.data(), bytes.data());
-    ASSERT_LE(view.data() + view.size(), bytes.data() + bytes.size());
-  }
-}
-
-class SplitTest : public testing::TestWithParam<Method> {};
-
-TEST_P(SplitTest, PutTogetherItIsTheSameMessage) {
-  const Method subject = GetParam();
-  const Message& prototype =
-      *google::protobuf::MessageFactory::generated_factory()->GetPrototype(&DescriptorOf(subject));
-  ForManyMessages(subject, 60'000, [&](const std::string& text, bool& accepted) {
-    const std::unique_ptr<Message> whole(prototype.New());
-    accepted = whole->ParseFromString(text);
-    const std::vector<uint8_t> bytes = ToBytes(text);
-    const Split split = SplitRequest(subject, bytes);
-    for (const RawData& raw : split.raw) ExpectInside(bytes, raw);
-    ASSERT_LE(split.skeleton.size(), RestOf(subject, bytes).bytes);
-    const std::unique_ptr<Message> parsed(prototype.New());
-    ASSERT_EQ(split.ok && parsed->ParseFromString(split.skeleton), accepted);
-    if (!accepted) return;
-    Method method = subject;
-    Message* const request = subject == Method::kStream
-                                 ? OperationOf(dynamic_cast<v1::StreamRequest&>(*parsed), method)
-                                 : parsed.get();
-    if (request != nullptr) PutBack(split.of(method), *request);
-    ASSERT_EQ(WithoutUnknownFields(*parsed), WithoutUnknownFields(*whole));
-  });
-}
-
-std::string SubjectName(const testing::TestParamInfo<Method>& info) {
-  return std::string(Name(info.param));
-}
-INSTANTIATE_TEST_SUITE_P(Every, SplitTest, testing::ValuesIn(kSubjects), SubjectName);
 
 v1::QuantizeRequest TwoTensors() {
   v1::QuantizeRequest request;
@@ -124,7 +48,8 @@ void ExpectNamedTensors(const Descriptor& message) {
 }
 
 TEST(SplitRequestTest, EveryTensorHasAPlaceForItsBytes) {
-  for (const MethodInfo& info : kMethods) ExpectNamedTensors(DescriptorOf(info.method));
+  for (const MethodInfo& info : kMethods)
+    ExpectNamedTensors(*DescriptorOf(info.method).input_type());
 }
 
 // Fields that a later version of the contract may add, however large.
@@ -154,7 +79,7 @@ TEST(SplitRequestTest, LooksIntoItsOwnTensorsOnly) {
 }
 
 // All bytes beyond the fields that are looked at count.
-TEST(RestTest, LooksAtSoManyFields) {
+TEST(RestOfTest, LooksAtSoManyFields) {
   const std::string tensors = TwoTensors().SerializeAsString();
   const uint64_t bytes = RestOf(Method::kQuantize, View(tensors)).bytes;
   const std::string unknown = "\xa0\x06\x01", group = "\xa3\x06\xa0\x06\x01\xa4\x06";
@@ -184,7 +109,7 @@ TEST(RestTest, LooksAtSoManyFields) {
 
 // The parser counts the messages around a group, so where the same group lies decides whether it is
 // valid; also a group with an unknown number.
-TEST(SplitDepthTest, GroupsAndMessagesShareTheDepth) {
+TEST(SplitRequestTest, GroupsAndMessagesShareTheDepth) {
   for (const char* const tags : {"\x0b\x0c", "\xa3\x06\xa4\x06"}) {  // numbers 1 and 100
     const std::string start(tags, strlen(tags) / 2);
     const std::string end(tags + start.size());
