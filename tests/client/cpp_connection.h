@@ -4,19 +4,15 @@
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "certificate.h"
 #include "fake_server.h"
 #include "quantd/client/client.h"
 #include "quantd/client/status_details.pb.h"
@@ -30,28 +26,22 @@ class Service final : public v1::QuantizationService::Service {
 
   grpc::Status Quantize(grpc::ServerContext* context, const v1::QuantizeRequest* request,
                         v1::QuantizeResponse* response) override {
-    return Answer(context, fake_.Quantize(*request), response);
+    return Answer(context, fake_.Answer(*request), response);
   }
   grpc::Status Dequantize(grpc::ServerContext* context, const v1::DequantizeRequest* request,
                           v1::DequantizeResponse* response) override {
-    return Answer(context, fake_.Dequantize(*request), response);
+    return Answer(context, fake_.Answer(*request), response);
   }
   grpc::Status DynamicQuantize(grpc::ServerContext* context,
                                const v1::DynamicQuantizeRequest* request,
                                v1::DynamicQuantizeResponse* response) override {
-    return Answer(context, fake_.DynamicQuantize(*request), response);
+    return Answer(context, fake_.Answer(*request), response);
   }
   grpc::Status GetServerInfo(grpc::ServerContext*, const v1::GetServerInfoRequest*,
                              v1::GetServerInfoResponse* response) override {
     ++asked;
     response->set_max_message_bytes(limit_);
     return grpc::Status::OK;
-  }
-
-  // From now on the server accepts messages of `message_bytes`, and claims to accept `announced`.
-  void Become(size_t announced, size_t message_bytes) {
-    limit_ = announced;
-    fake_.Take(message_bytes);
   }
 
   std::atomic<int> calls{0}, asked{0};
@@ -90,7 +80,7 @@ class Service final : public v1::QuantizationService::Service {
     return grpc::Status::OK;
   }
 
-  std::atomic<size_t> limit_;
+  const size_t limit_;
   FakeServer fake_;
 };
 
@@ -101,14 +91,10 @@ class ConnectionTest : public testing::Test {
          {"QUANTD_ADDRESS", "QUANTD_TLS_CA", "QUANTD_TLS_CERT", "QUANTD_TLS_KEY"}) {
       unsetenv(name);
     }
-    folder_ =
-        std::filesystem::temp_directory_path() / ("quantd-client-test-" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder_);
   }
   void TearDown() override {
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
     SetUp();
-    std::filesystem::remove_all(folder_);
   }
 
   // Starts a server and returns its address.
@@ -124,19 +110,6 @@ class ConnectionTest : public testing::Test {
     server_ = builder.BuildAndStart();
     return "127.0.0.1:" + std::to_string(port);
   }
-  static std::shared_ptr<grpc::ServerCredentials> ServerTls(bool both_sides) {
-    grpc::SslServerCredentialsOptions options(
-        both_sides ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
-                   : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
-    options.pem_key_cert_pairs.push_back({kTestKey, kTestCertificate});
-    options.pem_root_certs = kTestCertificate;
-    return grpc::SslServerCredentials(options);
-  }
-  std::string File(const std::string& name, const std::string& content) {
-    std::ofstream(folder_ / name) << content;
-    return folder_ / name;
-  }
-
   static absl::Status CallOf(Client& client) { return client.DynamicQuantize(Small()).status(); }
   static absl::Status AsyncCallOf(Client& client) {
     std::promise<absl::Status> done;
@@ -158,7 +131,6 @@ class ConnectionTest : public testing::Test {
     return options;
   }
 
-  std::filesystem::path folder_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
 };

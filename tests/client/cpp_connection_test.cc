@@ -4,15 +4,27 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+
+#include "certificate.h"
+
 namespace quantd::client {
 namespace {
 
 using testing::HasSubstr;
 
+std::string CaFile() {
+  const std::string path = testing::TempDir() + "/quantd-client-ca.pem";
+  std::ofstream(path) << kTestCertificate;
+  return path;
+}
+
 TEST_F(ConnectionTest, AServerWithACertificateIsTrustedByItsSigner) {
-  const std::string address = Serve(64 << 20, ServerTls(false));
+  grpc::SslServerCredentialsOptions tls;
+  tls.pem_key_cert_pairs.push_back({kTestKey, kTestCertificate});
+  const std::string address = Serve(64 << 20, grpc::SslServerCredentials(tls));
   ClientOptions options;
-  options.tls.ca_file = File("ca.pem", kTestCertificate);
+  options.tls.ca_file = CaFile();
   Client client(address, options);
   EXPECT_EQ(CallOf(client), absl::OkStatus());
   // With the environment alone, which also gives the address.
@@ -24,7 +36,7 @@ TEST_F(ConnectionTest, AServerWithACertificateIsTrustedByItsSigner) {
 
 TEST_F(ConnectionTest, AServerInPlainTextIsRefusedAndItSaysWhy) {
   ClientOptions options;
-  options.tls.ca_file = File("ca.pem", kTestCertificate);
+  options.tls.ca_file = CaFile();
   Client client(Serve(), options);
   for (const absl::Status& status : {CallOf(client), AsyncCallOf(client)}) {
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
@@ -124,72 +136,64 @@ TEST_F(ConnectionTest, AServerThatTakesLittleGetsPieces) {
   }
 }
 
-TEST_F(ConnectionTest, IntegersBecomeFloatsWhereTheScaleIsNotATypeOfY) {
+TEST_F(ConnectionTest, DequantizeOfAResultKnowsItsTypeAndGranularity) {
   Client client(Serve());
   std::vector<int32_t> values(32);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int32_t>(i) - 16;
-  const Tensor x = Tensor::Of<int32_t>(values, {1, 32});
-  DynamicQuantizeOptions options;
-  options.output_type = v1::DATA_TYPE_INT8;
-  options.scale_type = v1::DATA_TYPE_FLOAT8E8M0;
-  options.granularity.block_size = 32;
-  const auto result = client.DynamicQuantize(x, options);
-  ASSERT_TRUE(result.ok()) << result.status();
-  const auto back = client.Dequantize(*result);
-  ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(back->Values<float>().value(), std::vector<float>(values.begin(), values.end()));
-  // Other types keep the scale's type.
-  options = {};
-  options.scale_type = v1::DATA_TYPE_FLOAT16;
-  const auto half = client.DynamicQuantize(x, options);
-  ASSERT_TRUE(half.ok()) << half.status();
-  EXPECT_EQ(client.Dequantize(*half)->data_type, v1::DATA_TYPE_FLOAT16);
-}
-
-TEST_F(ConnectionTest, ResultsRememberWhatTheyAreOf) {
-  Client client(Serve());
-  DynamicQuantizeOptions options;
-  options.output_type = v1::DATA_TYPE_INT8;
-  options.granularity.axis = 0;
-  const Tensor x{v1::DATA_TYPE_FLOAT16, {2, 2}, std::string("\x00\x3c\x00\x40\x00\xbc\x00\x44", 8)};
-  const auto result = client.DynamicQuantize(x, options);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->granularity.axis, 0);
-  EXPECT_EQ(result->original_type, v1::DATA_TYPE_FLOAT16);
-  const auto back = client.Dequantize(*result);
-  ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(back->data_type, v1::DATA_TYPE_FLOAT16);
-  DequantizeOptions same;
-  same.granularity = options.granularity;
-  same.output_type = v1::DATA_TYPE_FLOAT16;
-  const auto wanted = client.Dequantize(result->y, result->scale, result->zero_point, same);
-  ASSERT_TRUE(wanted.ok()) << wanted.status();
-  EXPECT_EQ(back->data, wanted->data);
-  // The requested type comes first; for INT32 it is the scale's type.
-  DequantizeOptions wide;
-  wide.output_type = v1::DATA_TYPE_FLOAT;
-  EXPECT_EQ(client.Dequantize(*result, wide)->data_type, v1::DATA_TYPE_FLOAT);
-  const auto whole = client.DynamicQuantize(Tensor::Of<int32_t>(std::vector<int32_t>{1, -7}, {2}));
-  EXPECT_EQ(client.Dequantize(*whole)->data_type, v1::DATA_TYPE_FLOAT);
-  // NVFP4's second scale.
-  DynamicQuantizeOptions nvfp4;
-  nvfp4.output_type = v1::DATA_TYPE_FLOAT4E2M1;
-  nvfp4.scale_type = v1::DATA_TYPE_FLOAT8E4M3FN;
-  nvfp4.granularity.block_size = 16;
-  const auto small =
-      client.DynamicQuantize(Tensor::Of<float>(std::vector<float>(32, 300.0f), {1, 32}), nvfp4);
-  ASSERT_TRUE(small.ok()) << small.status();
-  ASSERT_TRUE(small->tensor_scale.has_value());
-  EXPECT_EQ(client.Dequantize(*small)->Values<float>()->front(), 300.0f);
-  // Given scales, also along axis 0.
+  const Tensor halves{
+      v1::DATA_TYPE_FLOAT16, {2, 2}, std::string("\x00\x3c\x00\x40\x00\xbc\x00\x44", 8)};
+  const Tensor integers = Tensor::Of<int32_t>(values, {1, 32});
+  const Tensor floats = Tensor::Of<float>(std::vector<float>(32, 300.0f), {1, 32});
+  struct Row {
+    Tensor x;
+    v1::DataType output_type, scale_type;
+    Granularity granularity;
+    v1::DataType back;
+  };
+  const Row rows[] = {
+      {halves, v1::DATA_TYPE_INT8, v1::DATA_TYPE_UNSPECIFIED, {0, 0, {}}, v1::DATA_TYPE_FLOAT16},
+      {integers, v1::DATA_TYPE_INT8, v1::DATA_TYPE_UNSPECIFIED, {}, v1::DATA_TYPE_FLOAT},
+      {integers, v1::DATA_TYPE_INT8, v1::DATA_TYPE_FLOAT16, {}, v1::DATA_TYPE_FLOAT16},
+      // This scale is of no type that y may have.
+      {integers, v1::DATA_TYPE_INT8, v1::DATA_TYPE_FLOAT8E8M0, {{}, 32, {}}, v1::DATA_TYPE_FLOAT},
+      // NVFP4 has a second scale.
+      {floats,
+       v1::DATA_TYPE_FLOAT4E2M1,
+       v1::DATA_TYPE_FLOAT8E4M3FN,
+       {{}, 16, {}},
+       v1::DATA_TYPE_FLOAT},
+  };
+  for (const Row& row : rows) {
+    DynamicQuantizeOptions options;
+    options.output_type = row.output_type;
+    options.scale_type = row.scale_type;
+    options.granularity = row.granularity;
+    const auto result = client.DynamicQuantize(row.x, options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->original_type, row.x.data_type);
+    const auto back = client.Dequantize(*result);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(back->data_type, row.back);
+    DequantizeOptions same;
+    same.granularity = row.granularity;
+    same.output_type = row.back;
+    same.tensor_scale = result->tensor_scale;
+    const auto wanted = client.Dequantize(result->y, result->scale, result->zero_point, same);
+    ASSERT_TRUE(wanted.ok()) << wanted.status();
+    EXPECT_EQ(back->data, wanted->data);
+    DequantizeOptions asked;  // the requested type comes first
+    asked.output_type = v1::DATA_TYPE_BFLOAT16;
+    EXPECT_EQ(client.Dequantize(*result, asked)->data_type, v1::DATA_TYPE_BFLOAT16);
+  }
+  // Given scales.
   QuantizeOptions given;
   given.granularity.axis = 0;
-  const Tensor rows = Tensor::Of<float>(std::vector<float>{0.5f, 2}, {2});
-  const auto quantized = client.Quantize(
-      Tensor::Of<float>(std::vector<float>{1, 2, 4, 8, 16, 32}, {2, 3}), rows, {}, given);
+  const std::vector<float> six = {1, 2, 4, 8, 16, 32};
+  const auto quantized =
+      client.Quantize(Tensor::Of<float>(six, {2, 3}),
+                      Tensor::Of<float>(std::vector<float>{0.5f, 2}, {2}), {}, given);
   ASSERT_TRUE(quantized.ok()) << quantized.status();
-  EXPECT_EQ(client.Dequantize(*quantized)->Values<float>().value(),
-            (std::vector<float>{1, 2, 4, 8, 16, 32}));
+  EXPECT_EQ(client.Dequantize(*quantized)->Values<float>().value(), six);
 }
 
 }  // namespace

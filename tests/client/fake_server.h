@@ -1,5 +1,5 @@
-// The three operations behind the contract's messages, in this process and with limits: the
-// client's pieces are sent to it.
+// Three operations of the server, without a server and with a limit of messages: the pieces of the
+// client are sent to it.
 #ifndef QUANTD_TESTS_CLIENT_FAKE_SERVER_H_
 #define QUANTD_TESTS_CLIENT_FAKE_SERVER_H_
 
@@ -15,19 +15,14 @@ class FakeServer {
  public:
   explicit FakeServer(size_t message_bytes) : message_bytes_(message_bytes) {}
 
-  absl::StatusOr<v1::QuantizeResponse> Quantize(const v1::QuantizeRequest& request);
-  absl::StatusOr<v1::DequantizeResponse> Dequantize(const v1::DequantizeRequest& request);
-  absl::StatusOr<v1::DynamicQuantizeResponse> DynamicQuantize(
-      const v1::DynamicQuantizeRequest& request);
+  absl::StatusOr<v1::QuantizeResponse> Answer(const v1::QuantizeRequest& request);
+  absl::StatusOr<v1::DequantizeResponse> Answer(const v1::DequantizeRequest& request);
+  absl::StatusOr<v1::DynamicQuantizeResponse> Answer(const v1::DynamicQuantizeRequest& request);
 
   int calls() const { return calls_; }
-  // From now on it accepts messages of `message_bytes`.
-  void Take(size_t message_bytes) { message_bytes_ = message_bytes; }
 
  private:
-  absl::Status Fits(const google::protobuf::MessageLite& message) const;
-
-  std::atomic<size_t> message_bytes_;
+  const size_t message_bytes_;
   std::atomic<int> calls_{0};
 };
 

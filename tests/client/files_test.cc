@@ -41,7 +41,7 @@ absl::Status ParseSafetensorsText(const std::string& file, TensorFile* result) {
   return ParseSafetensors(Bytes(file), result);
 }
 
-TEST(Npy, ReadsWhatNumpyWrites) {
+TEST(ParseNpy, ReadsWhatNumpyWrites) {
   const auto tensor =
       ParseNpy(Bytes(Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  \n", 48)));
   ASSERT_TRUE(tensor.ok()) << tensor.status();
@@ -52,33 +52,27 @@ TEST(Npy, ReadsWhatNumpyWrites) {
   EXPECT_FALSE(tensor->big_endian);
 }
 
-TEST(Npy, RefusesInWords) {
-  const auto text = [](const std::string& dictionary) {
-    return std::string(ParseNpy(Bytes(Npy(dictionary, 16))).status().message());
+TEST(ParseNpy, SaysWhatIsWrong) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (5,)}",
+       "truncated: shape [5] of float takes 20 bytes, the file has 16"},
+      {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "structured"},
+      {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "astype"},
+      {"{'descr': '<f4', 'shape': (1,)}", "a key is missing"},
+      {"{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}", "fortran_order"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "shape"},
   };
-  EXPECT_THAT(text("{'descr': '<f4', 'fortran_order': False, 'shape': (5,)}"),
-              HasSubstr("truncated: shape [5] of float takes 20 bytes, the file has 16"));
-  EXPECT_THAT(text("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}"),
-              HasSubstr("structured"));
-  EXPECT_THAT(text("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"), HasSubstr("astype"));
-  EXPECT_THAT(text("{'descr': '<f4', 'shape': (1,)}"), HasSubstr("a key is missing"));
-  EXPECT_THAT(text("{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}"),
-              HasSubstr("fortran_order"));
-  EXPECT_THAT(text("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}"), HasSubstr("shape"));
+  for (const auto& [dictionary, words] : rows) {
+    EXPECT_THAT(ParseNpy(Bytes(Npy(dictionary, 16))).status().message(), HasSubstr(words));
+  }
   EXPECT_THAT(ParseNpy(Bytes("PK\x03\x04")).status().message(), HasSubstr("not a .npy file"));
-}
-
-// Sizes whose product overflows, in every form: nothing may be allocated or read for them.
-TEST(Npy, RefusesOverflowingShapes) {
+  // Sizes whose product overflows: nothing may be allocated or read for them.
   for (const char* shape :
-       {"(4611686018427387904, 4)", "(9223372036854775807,)", "(99999999999999999999,)",
-        "(0, 4611686018427387904, 4611686018427387904)", "(4611686018427387903,)"}) {
-    EXPECT_FALSE(ParseNpy(Bytes(Npy(absl::StrCat("{'descr': '<f8', 'fortran_order': False, "
-                                                 "'shape': ",
-                                                 shape, "}"),
-                                    64)))
-                     .ok())
-        << shape;
+       {"4611686018427387904, 4", "9223372036854775807,", "99999999999999999999,",
+        "0, 4611686018427387904, 4611686018427387904", "4611686018427387903,"}) {
+    const std::string dictionary =
+        absl::StrCat("{'descr': '<f8', 'fortran_order': False, 'shape': (", shape, ")}");
+    EXPECT_FALSE(ParseNpy(Bytes(Npy(dictionary, 64))).ok()) << shape;
   }
 }
 
@@ -149,70 +143,63 @@ TEST(Safetensors, AHeaderThatWouldBeRefusedIsNotWritten) {
   }
 }
 
-TEST(Safetensors, RefusesInWords) {
-  const auto text = [](const std::string& json) {
+std::string W(absl::string_view dtype, absl::string_view shape, absl::string_view offsets) {
+  return absl::StrCat(R"({"w": {"dtype": ")", dtype, R"(", "shape": )", shape,
+                      R"(, "data_offsets": )", offsets, "}}");
+}
+std::string Entry(absl::string_view name, int begin, int end) {
+  return absl::StrCat("\"", name, R"(": {"dtype": "I8", "shape": [)", end - begin,
+                      R"(], "data_offsets": [)", begin, ",", end, "]}");
+}
+
+TEST(ParseSafetensors, SaysWhatIsWrong) {
+  const std::pair<std::string, const char*> rows[] = {
+      {W("F32", "[5]", "[0, 20]"), "ends at 20, the file has 16"},
+      {W("F32", "[5]", "[0, 16]"), "shape [5] of float takes 20 bytes, data_offsets span 16"},
+      {W("F32", "[4]", "[16, 0]"), "increasing"},
+      {W("F32", "[-4]", "[0, 16]"), ">= 0"},
+      {W("F32", "[4.5]", "[0, 16]"), ">= 0"},
+      {W("F32", "[4611686018427387904, 4]", "[0, 16]"), "tensor 'w'"},
+      {W("F32", "[4,4611686018427387904]", "[0, 16]"),
+       "tensor 'w': shape [4, 4611686018427387904] has 2^62 elements"},
+      {W("F4", "[33]", "[0, 16]"), "takes 17 bytes"},
+      {W("F33", "[4]", "[0, 16]"), "'F33'"},
+      {R"({"w": 1})", "not an object"},
+      {"{\"w\": " + std::string(100'000, '['), "not an object"},
+      {"{\"w\": {\"x\": " + std::string(100'000, '['), "nested too deeply"},
+      {R"({"__metadata__": {"a": 1}})", "strings"},
+      {"[]", "not a JSON object"},
+      {"{}" + std::string(1, '\0') + "{}", "not a JSON object"},
+      {"\xef\xbb\xbf{}", "not a JSON object"},
+      {"{\"\xff\xfe\": 1}", "UTF-8"},
+      // Bytes that belong to two tensors or to none, and duplicate names.
+      {absl::StrCat("{", Entry("a", 0, 9), ",", Entry("b", 7, 16), "}"),
+       "tensors 'a' and 'b' overlap by 2 bytes"},
+      {absl::StrCat("{", Entry("a", 0, 16), ",", Entry("b", 0, 16), "}"), "overlap by 16 bytes"},
+      {absl::StrCat("{", Entry("a", 0, 3), ",", Entry("b", 4, 16), "}"),
+       "a hole of 1 bytes lies before 'b'"},
+      {absl::StrCat("{", Entry("a", 1, 16), "}"), "a hole of 1 bytes lies before 'a'"},
+      {absl::StrCat("{", Entry("a", 0, 14), "}"), "the last 2 bytes belong to no tensor"},
+      {absl::StrCat("{", Entry("a", 0, 16), ",", Entry("a", 0, 16), "}"), "the name 'a' twice"},
+      {R"({"a": {"dtype": "I8", "shape": [16], "dtype": "U8", "data_offsets": [0, 16]}})",
+       "'a' has 'dtype' twice"},
+      {absl::StrCat(R"({"__metadata__": {"k": "1", "k": "2"},)", Entry("a", 0, 16), "}"),
+       "'__metadata__' has 'k' twice"},
+  };
+  for (const auto& [json, words] : rows) {
     TensorFile file;
-    return std::string(ParseSafetensorsText(Safetensors(json, 16), &file).message());
-  };
-  const auto tensor = [](absl::string_view dtype, absl::string_view shape,
-                         absl::string_view offsets) {
-    return absl::StrCat(R"({"w": {"dtype": ")", dtype, R"(", "shape": )", shape,
-                        R"(, "data_offsets": )", offsets, "}}");
-  };
-  EXPECT_EQ(text(tensor("F32", "[4]", "[0, 16]")), "");
-  EXPECT_THAT(text(tensor("F32", "[5]", "[0, 20]")), HasSubstr("ends at 20, the file has 16"));
-  EXPECT_THAT(text(tensor("F32", "[5]", "[0, 16]")),
-              HasSubstr("shape [5] of float takes 20 bytes, data_offsets span 16"));
-  EXPECT_THAT(text(tensor("F32", "[4]", "[16, 0]")), HasSubstr("increasing"));
-  EXPECT_THAT(text(tensor("F32", "[-4]", "[0, 16]")), HasSubstr(">= 0"));
-  EXPECT_THAT(text(tensor("F32", "[4.5]", "[0, 16]")), HasSubstr(">= 0"));
-  EXPECT_THAT(text(tensor("F32", "[4611686018427387904, 4]", "[0, 16]")), HasSubstr("tensor 'w'"));
-  EXPECT_THAT(text(tensor("F33", "[4]", "[0, 16]")), HasSubstr("'F33'"));
-  EXPECT_THAT(text(R"({"w": 1})"), HasSubstr("not an object"));
-  EXPECT_THAT(text(R"({"__metadata__": {"a": 1}})"), HasSubstr("strings"));
-  EXPECT_THAT(text("[]"), HasSubstr("not a JSON object"));
-  EXPECT_THAT(text("{\"w\": {\"x\": " + std::string(100000, '[')), HasSubstr("nested too deeply"));
-  EXPECT_THAT(text("{\"w\": " + std::string(100000, '[')), HasSubstr("not an object"));
-  EXPECT_THAT(text("{}" + std::string(1, '\0') + "{}"), HasSubstr("not a JSON object"));
-  EXPECT_THAT(text("\xef\xbb\xbf{}"), HasSubstr("not a JSON object"));
-  EXPECT_THAT(text(tensor("F32", "[4,4611686018427387904]", "[0, 16]")),
-              HasSubstr("tensor 'w': shape [4, 4611686018427387904] has 2^62 elements"));
-  EXPECT_THAT(text("{\"\xff\xfe\": 1}"), HasSubstr("UTF-8"));
-  EXPECT_THAT(text(R"({"w": {"dtype": "F4", "shape": [33], "data_offsets": [0, 16]}})"),
-              HasSubstr("takes 17 bytes"));
+    EXPECT_THAT(ParseSafetensorsText(Safetensors(json, 16), &file).message(), HasSubstr(words));
+  }
+  for (const std::string& good :
+       {W("F32", "[4]", "[0, 16]"),
+        absl::StrCat("{", Entry("b", 4, 16), ",", Entry("e", 4, 4), ",", Entry("a", 0, 4), "}")}) {
+    TensorFile file;
+    EXPECT_TRUE(ParseSafetensorsText(Safetensors(good, 16), &file).ok()) << good;
+  }
   TensorFile file;
   EXPECT_THAT(ParseSafetensorsText(std::string(7, 'x'), &file).message(), HasSubstr("8 bytes"));
   EXPECT_THAT(ParseSafetensorsText(std::string(8, '\xff'), &file).message(),
               HasSubstr("not a .safetensors"));
-}
-
-// Bytes that belong to two tensors or to none, and duplicate names.
-TEST(Safetensors, EveryByteBelongsToOneTensor) {
-  const auto text = [](absl::string_view entries) {
-    TensorFile file;
-    const std::string json = absl::StrCat("{", entries, "}");
-    return std::string(ParseSafetensorsText(Safetensors(json, 8), &file).message());
-  };
-  const auto entry = [](absl::string_view name, int begin, int end) {
-    return absl::StrCat("\"", name, R"(": {"dtype": "I8", "shape": [)", end - begin,
-                        R"(], "data_offsets": [)", begin, ",", end, "]}");
-  };
-  EXPECT_EQ(text(absl::StrCat(entry("b", 4, 8), ",", entry("a", 0, 4))), "");
-  EXPECT_EQ(text(absl::StrCat(entry("b", 4, 8), ",", entry("e", 4, 4), ",", entry("a", 0, 4))), "");
-  EXPECT_THAT(text(absl::StrCat(entry("a", 0, 5), ",", entry("b", 3, 8))),
-              HasSubstr("tensors 'a' and 'b' overlap by 2 bytes"));
-  EXPECT_THAT(text(absl::StrCat(entry("a", 0, 8), ",", entry("b", 0, 8))),
-              HasSubstr("'a' and 'b' overlap by 8 bytes"));
-  EXPECT_THAT(text(absl::StrCat(entry("a", 0, 3), ",", entry("b", 4, 8))),
-              HasSubstr("a hole of 1 bytes lies before 'b'"));
-  EXPECT_THAT(text(entry("a", 1, 8)), HasSubstr("a hole of 1 bytes lies before 'a'"));
-  EXPECT_THAT(text(entry("a", 0, 6)), HasSubstr("the last 2 bytes belong to no tensor"));
-  EXPECT_THAT(text(absl::StrCat(entry("a", 0, 8), ",", entry("a", 0, 8))),
-              HasSubstr("it contains the name 'a' twice"));
-  EXPECT_THAT(text(R"("a": {"dtype": "I8", "shape": [8], "dtype": "U8", "data_offsets": [0, 8]})"),
-              HasSubstr("'a' has 'dtype' twice"));
-  EXPECT_THAT(text(absl::StrCat(R"("__metadata__": {"k": "1", "k": "2"},)", entry("a", 0, 8))),
-              HasSubstr("'__metadata__' has 'k' twice"));
 }
 
 TEST(ParseDataType, TakesTheNamesOfTheContractAndUsualOnes) {

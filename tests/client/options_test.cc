@@ -42,70 +42,59 @@ TEST_F(OptionsTest, FlagsInEveryForm) {
   EXPECT_FALSE(options.force);
 }
 
-TEST_F(OptionsTest, AddressComesFromTheEnvironmentUnlessGiven) {
-  EXPECT_EQ(Parse({"health"})->options.address, "");
-  setenv("QUANTD_ADDRESS", "unix:/a", 1);
-  EXPECT_EQ(Parse({"health"})->options.address, "unix:/a");
-  unsetenv("QUANTD_ADDRESS");
-}
-
 // In every command that has the flag: they share the variable that it sets.
 TEST_F(OptionsTest, FlagsWinOverTheEnvironment) {
   setenv("QUANTD_ADDRESS", "unix:/a", 1);
   setenv("QUANTD_SIMD", "scalar", 1);
-  const auto address = [](std::vector<const char*> words) {
-    words.push_back("--address=b:1");
-    const auto line = Parse(std::move(words));
-    return line.ok() ? line->options.address : std::string(line.status().message());
-  };
-  EXPECT_EQ(address({"health"}), "b:1");
-  EXPECT_EQ(address({"info"}), "b:1");
-  EXPECT_EQ(address({"quantize", "x.npy", "-o", "y.npy"}), "b:1");
-  EXPECT_EQ(address({"dequantize", "x.npy", "-o", "y.npy"}), "b:1");
-  EXPECT_EQ(address({"inspect", "x.npy"}), "b:1");
+  EXPECT_EQ(Parse({"health"})->options.address, "unix:/a");
+  for (const std::vector<const char*>& words :
+       {std::vector<const char*>{"health", "--address=b:1"},
+        {"info", "--address=b:1"},
+        {"quantize", "x.npy", "-o", "y.npy", "--address=b:1"},
+        {"dequantize", "x.npy", "-o", "y.npy", "--address=b:1"},
+        {"inspect", "x.npy", "--address=b:1"}}) {
+    const auto line = Parse(words);
+    ASSERT_TRUE(line.ok()) << line.status();
+    EXPECT_EQ(line->options.address, "b:1") << words[0];
+  }
   EXPECT_EQ(Parse({"quantize", "x.npy", "-o", "y.npy", "--simd=avx2"})->options.simd, "avx2");
   unsetenv("QUANTD_SIMD");
   unsetenv("QUANTD_ADDRESS");
+  EXPECT_EQ(Parse({"health"})->options.address, "");
 }
 
 TEST_F(OptionsTest, WrongUsageIsOneLineThatNamesIt) {
-  const auto text = [](std::vector<const char*> words) {
-    const auto line = Parse(std::move(words));
-    EXPECT_FALSE(line.ok());
-    const std::string message(line.status().message());
-    EXPECT_EQ(message.find('\n'), std::string::npos);
-    return message;
+  const std::pair<std::vector<const char*>, const char*> rows[] = {
+      {{}, "no command"},
+      {{""}, "no command ''"},
+      {{"quantise"}, "'quantise', did you mean quantize"},
+      {{"--hepl"}, "did you mean --help; see quantctl --help"},
+      {{"health", "--scale=1"}, "unknown flag"},  // not of this command
+      {{"quantize", "x.npy"}, "--output"},
+      {{"calibrate", "x.npy", "-o", "y.npy", "--method=percentle"}, "did you mean percentile"},
+      {{"inspect", "a.npy", "b.npy"}, "'b.npy' is one file too many"},
   };
-  EXPECT_THAT(text({}), HasSubstr("no command"));
-  EXPECT_THAT(text({""}), HasSubstr("no command ''"));
-  EXPECT_THAT(text({"quantise"}), HasSubstr("'quantise', did you mean quantize"));
-  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--colour=red"}),
-              HasSubstr("--colour=red"));
-  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--blok_size=2"}),
-              HasSubstr("did you mean --block_size"));
-  EXPECT_THAT(text({"--hepl"}), HasSubstr("did you mean --help; see quantctl --help"));
-  EXPECT_THAT(text({"health", "--scale=1"}), HasSubstr("unknown flag"));  // not of this command
-  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--axis=one"}),
-              HasSubstr("--axis: one is not a whole number"));
-  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--axis"}), HasSubstr("--axis"));
-  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--axis=99999999999999999999"}),
-              HasSubstr("--axis"));
-  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "-v"}), HasSubstr("'-v'"));
-  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--non_finite=maybe"}),
-              HasSubstr("--non_finite"));
-  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--threads=-1"}), HasSubstr("--threads"));
-  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--timeout=nan"}), HasSubstr("--timeout"));
-  EXPECT_THAT(text({"quantize", "x.npy"}), HasSubstr("--output"));
-  EXPECT_THAT(text({"calibrate", "x.npy", "-o", "y.npy", "--method=percentle"}),
-              HasSubstr("did you mean percentile"));
-  EXPECT_THAT(text({"inspect", "a.npy", "b.npy"}), HasSubstr("'b.npy' is one file too many"));
-}
-
-// As in Python.
-TEST_F(OptionsTest, CalibrationIsByMinMaxUnlessSaid) {
-  const auto line = Parse({"calibrate", "x.npy", "-o", "r.npy"});
-  ASSERT_TRUE(line.ok()) << line.status();
-  EXPECT_EQ(line->options.calibrate.method, "min_max");
+  const auto message = [](const std::vector<const char*>& words) {
+    const auto line = Parse(words);
+    EXPECT_FALSE(line.ok());
+    EXPECT_EQ(line.status().message().find('\n'), absl::string_view::npos);
+    return std::string(line.status().message());
+  };
+  for (const auto& [words, said] : rows) EXPECT_THAT(message(words), HasSubstr(said));
+  const std::pair<const char*, const char*> flags[] = {
+      {"--colour=red", "--colour=red"},
+      {"--blok_size=2", "did you mean --block_size"},
+      {"--axis=one", "--axis: one is not a whole number"},
+      {"--axis", "--axis"},
+      {"--axis=99999999999999999999", "--axis"},
+      {"-v", "'-v'"},
+      {"--non_finite=maybe", "--non_finite"},
+      {"--threads=-1", "--threads"},
+      {"--timeout=nan", "--timeout"},
+  };
+  for (const auto& [flag, said] : flags) {
+    EXPECT_THAT(message({"quantize", "x.npy", "-o", "y.npy", flag}), HasSubstr(said));
+  }
 }
 
 // With - or _, in capitals or not.
@@ -117,6 +106,7 @@ TEST_F(OptionsTest, SpellingsThatAreTheSame) {
   EXPECT_EQ(line->options.calibrate.method, "min_max");
   EXPECT_EQ(line->options.spec.non_finite, "ignore");
   EXPECT_EQ(line->options.only, "--keep-dashes");
+  EXPECT_EQ(Parse({"calibrate", "x.npy", "-o", "r.npy"})->options.calibrate.method, "min_max");
   EXPECT_FALSE(
       Parse({"quantize", "x.npy", "-o", "y.npy", "--no-report-error"})->options.spec.report_error);
 }

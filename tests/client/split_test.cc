@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <random>
 #include <string>
@@ -17,6 +16,7 @@
 #include "operations_random.h"
 #include "quantd/client/status.h"
 #include "threads_fail.h"
+#include "wire_testing.h"
 
 namespace quantd::client {
 namespace split_test {
@@ -55,35 +55,32 @@ void ExpectSame(const Quantized& got, const Quantized& wanted) {
 
 class SplitTest : public testing::Test {
  protected:
-  SplitTest() : random_(Seed()) {}
+  SplitTest() : random_(static_cast<uint32_t>(wire::TestSeed(std::random_device()()))) {}
 
-  uint32_t Seed() {
-    const char* const seed = std::getenv("QUANTD_TEST_SEED");
-    seed_ = seed != nullptr ? static_cast<uint32_t>(std::strtoul(seed, nullptr, 10))
-                            : std::random_device()();
-    return seed_;
-  }
   // With this much room beside what is reserved for the rest of a message.
   ServerLimits SomeLimits() {
     static constexpr int64_t kBytes[] = {64, 128, 200, 500, 1000, 4000, 16'000};
     return {4096 + static_cast<uint64_t>(random_.Of(kBytes)), UINT64_MAX};
   }
   // Pieces to a server that accepts messages up to the limit.
-  template <typename Arguments, typename Method>
-  auto Pieces(const Arguments& arguments, Method method) {
+  template <typename Arguments>
+  void ExpectPiecesAreTheWhole(const Arguments& arguments) {
     const ServerLimits limits = SomeLimits();
     FakeServer server(limits.message_bytes);
     const Sender<Arguments> send = [&](const typename Arguments::Request& request) {
-      return (server.*method)(request);
+      return server.Answer(request);
     };
-    auto result = InPieces(arguments, limits, send);
-    split_ += result.ok() && server.calls() > 1;
-    if (absl::IsResourceExhausted(result.status())) {
+    const auto pieces = InPieces(arguments, limits, send);
+    split_ += pieces.ok() && server.calls() > 1;
+    if (absl::IsResourceExhausted(pieces.status())) {
       ++refused_;
-      EXPECT_EQ(server.calls(), 0) << result.status();
-      EXPECT_THAT(std::string(result.status().message()), HasSubstr("quantd::core"));
+      EXPECT_EQ(server.calls(), 0) << pieces.status();
+      EXPECT_THAT(std::string(pieces.status().message()), HasSubstr("quantd::core"));
+      return;
     }
-    return result;
+    auto whole = all_.Answer(WholeRequest(arguments));
+    ASSERT_EQ(pieces.status().code(), whole.status().code()) << pieces.status() << whole.status();
+    if (whole.ok()) ExpectSame(*pieces, ResultOf(arguments, *std::move(whole)));
   }
   Shape SomeShape() {
     for (;;) {
@@ -96,7 +93,6 @@ class SplitTest : public testing::Test {
   void DequantizeOnce();
   void DynamicQuantizeOnce();
 
-  uint32_t seed_ = 0;
   Random random_;
   FakeServer all_{std::numeric_limits<int>::max()};
   int split_ = 0, refused_ = 0;
@@ -126,17 +122,7 @@ void SplitTest::QuantizeOnce() {
   options.saturate = random_.OneIn(2);
   options.precision = static_cast<v1::DataType>(random_.OneIn(2) ? DataType::kUnspecified
                                                                  : random_.Of(kFloatTypes));
-
-  v1::QuantizeRequest request = RequestOf(options);
-  SetTensor(x, request.mutable_x());
-  SetTensor(scale, request.mutable_scale());
-  if (zero_point.has_value()) SetTensor(*zero_point, request.mutable_zero_point());
-  absl::StatusOr<v1::QuantizeResponse> whole = all_.Quantize(request);
-  const absl::StatusOr<Quantized> got =
-      Pieces(QuantizeArguments{x, scale, zero_point, options}, &FakeServer::Quantize);
-  if (absl::IsResourceExhausted(got.status())) return;
-  ASSERT_EQ(got.status().code(), whole.status().code()) << got.status() << whole.status();
-  if (whole.ok()) ExpectSame(got->y, TakeTensor(std::move(*whole->mutable_y())));
+  ExpectPiecesAreTheWhole(QuantizeArguments{x, scale, zero_point, options});
 }
 
 void SplitTest::DequantizeOnce() {
@@ -159,17 +145,7 @@ void SplitTest::DequantizeOnce() {
   if (random_.OneIn(2)) options.output_type = static_cast<v1::DataType>(random_.Of(kFloatTypes));
   options.granularity = GranularityOf(blocks.granularity);
   if (random_.OneIn(2)) options.tensor_scale = Tensor::Scalar<float>(0.75f);
-
-  v1::DequantizeRequest request = RequestOf(options);
-  SetTensor(x, request.mutable_x());
-  SetTensor(scale, request.mutable_scale());
-  if (zero_point.has_value()) SetTensor(*zero_point, request.mutable_zero_point());
-  absl::StatusOr<v1::DequantizeResponse> whole = all_.Dequantize(request);
-  const absl::StatusOr<Tensor> got =
-      Pieces(DequantizeArguments{x, scale, zero_point, options}, &FakeServer::Dequantize);
-  if (absl::IsResourceExhausted(got.status())) return;
-  ASSERT_TRUE(whole.ok() && got.ok()) << got.status() << whole.status();
-  ExpectSame(*got, TakeTensor(std::move(*whole->mutable_y())));
+  ExpectPiecesAreTheWhole(DequantizeArguments{x, scale, zero_point, options});
 }
 
 void SplitTest::DynamicQuantizeOnce() {
@@ -188,32 +164,20 @@ void SplitTest::DynamicQuantizeOnce() {
   options.scale_type = static_cast<v1::DataType>(random_.Of(kScaleTypes));
   options.symmetry = static_cast<v1::Symmetry>(random_.Below(3));
   options.non_finite = static_cast<v1::NonFinite>(random_.Below(3));
-
-  v1::DynamicQuantizeRequest request = RequestOf(options);
-  SetTensor(x, request.mutable_x());
-  absl::StatusOr<v1::DynamicQuantizeResponse> whole = all_.DynamicQuantize(request);
-  const absl::StatusOr<Quantized> got =
-      Pieces(DynamicQuantizeArguments{x, options}, &FakeServer::DynamicQuantize);
-  if (absl::IsResourceExhausted(got.status())) return;
-  ASSERT_EQ(got.status().code(), whole.status().code()) << got.status() << whole.status();
-  if (whole.ok())
-    ExpectSame(*got, ResultOf(DynamicQuantizeArguments{x, options}, *std::move(whole)));
+  ExpectPiecesAreTheWhole(DynamicQuantizeArguments{x, options});
 }
 
 TEST_F(SplitTest, PiecesOfQuantizeAreTheWhole) {
-  SCOPED_TRACE("QUANTD_TEST_SEED=" + std::to_string(seed_));
   for (int i = 0; i < 500 && !HasFailure(); ++i) QuantizeOnce();
   EXPECT_GT(split_, 100) << refused_;
 }
 
 TEST_F(SplitTest, PiecesOfDequantizeAreTheWhole) {
-  SCOPED_TRACE("QUANTD_TEST_SEED=" + std::to_string(seed_));
   for (int i = 0; i < 500 && !HasFailure(); ++i) DequantizeOnce();
   EXPECT_GT(split_, 100) << refused_;
 }
 
 TEST_F(SplitTest, PiecesOfDynamicQuantizeAreTheWhole) {
-  SCOPED_TRACE("QUANTD_TEST_SEED=" + std::to_string(seed_));
   for (int i = 0; i < 800 && !HasFailure(); ++i) DynamicQuantizeOnce();
   EXPECT_GT(split_, 30) << refused_;
 }
@@ -304,7 +268,7 @@ class PiecesOfRows : public testing::Test {
   const Tensor scale_ = Tensor::Scalar<float>(1);
   FakeServer server_{5000};
   const Sender<QuantizeArguments> real_ = [this](const v1::QuantizeRequest& request) {
-    return server_.Quantize(request);
+    return server_.Answer(request);
   };
 };
 
@@ -346,15 +310,11 @@ TEST_F(PiecesOfRows, AnAnswerThatIsNoneIsNotBelieved) {
         .status();
   };
   EXPECT_TRUE(changed([](v1::Tensor*) {}).ok());
-  for (const std::function<void(v1::Tensor*)>& change :
-       {std::function<void(v1::Tensor*)>([](v1::Tensor* y) { y->Clear(); }),
-        std::function<void(v1::Tensor*)>([](v1::Tensor* y) { y->clear_raw_data(); }),
-        std::function<void(v1::Tensor*)>([](v1::Tensor* y) { y->set_shape(0, 1); }),
-        std::function<void(v1::Tensor*)>([](v1::Tensor* y) { y->add_shape(1); }),
-        std::function<void(v1::Tensor*)>(
-            [](v1::Tensor* y) { y->set_data_type(v1::DATA_TYPE_INT8); })}) {
-    EXPECT_TRUE(absl::IsInternal(changed(change)));
-  }
+  void (*const changes[])(v1::Tensor*) = {
+      [](v1::Tensor* y) { y->Clear(); }, [](v1::Tensor* y) { y->clear_raw_data(); },
+      [](v1::Tensor* y) { y->set_shape(0, 1); }, [](v1::Tensor* y) { y->add_shape(1); },
+      [](v1::Tensor* y) { y->set_data_type(v1::DATA_TYPE_INT8); }};
+  for (const auto change : changes) EXPECT_TRUE(absl::IsInternal(changed(change)));
 }
 
 TEST(Split, EmbeddingsAreCutBetweenRows) {
