@@ -25,11 +25,11 @@ def soak_flags(case):
 
 
 class Client:
-    """A client with the flags of gRPC's own clients. `lacks`: the cases that it does not have, and why."""
+    """A client with the flags of gRPC's own clients."""
 
-    name = title = ""
-    lacks = {}
-    lacks_tls = {}  # over TLS only
+    name = ""
+    lacks = ()  # the cases that it does not have
+    lacks_tls = ()  # over TLS only
     soak_sizes = ["--soak_request_size=1000", "--soak_response_size=1000"]
 
     def __init__(self, folder):
@@ -59,10 +59,8 @@ class Client:
 
 
 class Go(Client):
-    name, title = "go", "Go 1.58"
-    lacks = dict.fromkeys(
-        ("client_compressed_unary", "server_compressed_unary", "client_compressed_streaming", "server_compressed_streaming", "very_large_request"),
-        "gRPC's client in Go does not have this case")
+    name = "go"
+    lacks = ("client_compressed_unary", "server_compressed_unary", "client_compressed_streaming", "server_compressed_streaming", "very_large_request")
 
     def program(self, tls):
         return ["interop-client"]
@@ -72,7 +70,7 @@ class Go(Client):
 
 
 class Java(Client):
-    name, title = "java", "Java 1.79, Netty"
+    name = "java"
     flags = []
 
     def prepare(self, certificates):
@@ -93,12 +91,20 @@ class Java(Client):
 
 
 class JavaOkHttp(Java):
-    name, title = "java-okhttp", "Java 1.79, OkHttp"
+    name = "java-okhttp"
     flags = ["--use_okhttp=true"]
 
 
-class Core(Client):
+class Cpp(Client):
     """On gRPC's C core, which reads from the environment whom to trust."""
+
+    name = "cpp"
+    lacks = ("very_large_request",)
+    lacks_tls = ("pick_first_unary",)  # does not look at its flag for TLS
+    soak_sizes = []  # it sends 271,828 bytes and gets 314,159
+
+    def program(self, tls):
+        return [self.folder / "cpp" / "interop_client"]
 
     def authority(self, tls):
         return ["--use_test_ca=false"]
@@ -107,28 +113,5 @@ class Core(Client):
         return {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": f"{tls}/ca.pem"} if tls else {}
 
 
-class Cpp(Core):
-    name, title = "cpp", "C++ 1.51"
-    lacks = {"very_large_request": "gRPC's client in C++ does not have this case"}
-    lacks_tls = {"pick_first_unary": "without TLS; in this case gRPC's client in C++ does not look at its flag for that"}
-    soak_sizes = []  # it sends 271,828 bytes and gets 314,159
-
-    def program(self, tls):
-        return [self.folder / "cpp" / "interop_client"]
-
-
-class Python(Core):
-    name, title = "python", "Python, grpcio 1.85"
-    lacks = dict.fromkeys(
-        ("client_compressed_unary", "server_compressed_unary", "client_compressed_streaming", "server_compressed_streaming", "very_large_request",
-         "pick_first_unary", *SOAK), "gRPC's client in Python does not have this case")
-
-    def program(self, tls):
-        return [self.folder / "python" / "venv" / "bin" / "python", self.folder / "python" / "client" / "tests" / "interop" / "client.py"]
-
-    def environment(self, tls):
-        return {**super().environment(tls), "PYTHONPATH": str(self.folder / "python" / "client")}
-
-
 def all_clients(folder):
-    return [Go(folder), Java(folder), JavaOkHttp(folder), Cpp(folder), Python(folder)]
+    return [Go(folder), Java(folder), JavaOkHttp(folder), Cpp(folder)]

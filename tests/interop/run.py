@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """gRPC's interop cases: every client of clients.py x every case, plain and over TLS.
 
-  run.py SERVER QUANTD FOLDER [--clients=go,java] [--update]
+  run.py SERVER QUANTD FOLDER [--clients=go,java]
 
 SERVER is interop_server; QUANTD is the shipped program, for cases without TestService. FOLDER contains the prepared clients.
-Prints lines 'pass|fail|skip NAME WHY', separated by tabs. The run must give the table of README.md; --update writes the table. Standard library
-only.
+Prints lines 'pass|fail NAME WHY', separated by tabs. Standard library only.
 """
 
 import argparse
@@ -21,8 +20,6 @@ import time
 
 import clients
 
-README = pathlib.Path(__file__).with_name("README.md")
-BEGIN, END = "<!-- table: run.py --update -->\n", "<!-- end of table -->\n"
 PATIENCE = 120  # seconds for one case
 
 
@@ -85,71 +82,25 @@ def run_case(client, case, port, tls):
 
 
 def run_all(server, quantd, chosen):
-    """(client, row of the table) -> {"plain": ..., "TLS": ...}: None, or why it failed."""
-    found = {}
+    """Prints a line for every case of every chosen client, plain and over TLS."""
     with tempfile.TemporaryDirectory(prefix="interop-") as name, tempfile.TemporaryDirectory(prefix="interop-", dir="/dev/shm") as memory:
         folder = pathlib.Path(name)
         make_certificates(folder)
         for client in chosen:
             client.prepare(folder)
-        certificate, key = f"{folder}/server.pem", f"{folder}/server.key"
-        for way, flags, shipped_flags in (
-            ("plain", [], []),
-            ("TLS", ["--use_tls=true", f"--tls_cert_file={certificate}", f"--tls_key_file={key}"], [f"--tls_cert={certificate}", f"--tls_key={key}"]),
+        common = ["--listen=127.0.0.1:0", f"--shared_memory_dir={memory}"]
+        for way, tls, flags in (
+            ("plain", None, []), ("TLS", folder, [f"--tls_cert={folder}/server.pem", f"--tls_key={folder}/server.key"])
         ):
-            tls = folder if flags else None
-            for program, rows, these in (
-                (server, {case: case for case in clients.CASES}, ["--port=0", *flags]),
-                (
-                    quantd, {shipped_row(case): case for case in clients.SHIPPED},
-                    ["--listen=127.0.0.1:0", f"--shared_memory_dir={memory}", *shipped_flags]
-                ),
-            ):
-                with Server(program, folder, *these) as port, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for program, cases in ((server, clients.CASES), (quantd, clients.SHIPPED)):
+                with Server(program, folder, *common, *flags) as port, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
                     runs = {
-                        pool.submit(run_case, client, case, port, tls): (client, row)
-                        for client in chosen for row, case in rows.items() if not client.lacks_case(case, tls)
+                        pool.submit(run_case, client, case, port, tls): f"{client.name}: {case} of {program.name}, {way}"
+                        for client in chosen for case in cases if not client.lacks_case(case, tls)
                     }
                     for done in concurrent.futures.as_completed(runs):
-                        client, row = runs[done]
                         why = done.result()
-                        found.setdefault((client.name, row), {})[way] = why
-                        print(f"{'fail' if why else 'pass'}\t{client.name}: {row}, {way}\t{why or ''}", flush=True)
-    return found
-
-
-def shipped_row(case):
-    return f"{case}, of quantd itself"
-
-
-def table(found, known):
-    """The rows of README.md; for clients that did not run, the present ones."""
-    everyone = clients.all_clients(pathlib.Path())
-    rows = ["| case | " + " | ".join(client.title for client in everyone) + " |", "|---|" + "---|" * len(everyone)]
-    reasons = []
-    for case in (*clients.CASES, *map(shipped_row, clients.SHIPPED)):
-        cells = []
-        for client in everyone:
-            why = client.lacks.get(case) or client.lacks_tls.get(case)
-            if why is not None and why not in reasons:
-                reasons.append(why)
-            number = f" ({reasons.index(why) + 1})" if why is not None else ""
-            if case in client.lacks:
-                cells.append(f"-{number}")
-            elif (client.name, case) in found:
-                failed = [way for way, why in found[client.name, case].items() if why]
-                cells.append(f"fails ({', '.join(failed)})" if failed else f"passes{number}")
-            else:
-                cells.append(known.get((client.title, case), "not run"))
-        rows.append(f"| {case} | " + " | ".join(cells) + " |")
-    rows += ["", *(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))]
-    return "\n".join(rows) + "\n"
-
-
-def read_table(text):
-    """(client's title, case) -> cell."""
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n") if line.startswith("|")]
-    return {(title, line[0]): cell for line in lines[2:] for title, cell in zip(lines[0][1:], line[1:])} if lines else {}
+                        print(f"{'fail' if why else 'pass'}\t{runs[done]}\t{why or ''}", flush=True)
 
 
 def main():
@@ -158,21 +109,10 @@ def main():
     parser.add_argument("quantd", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--clients", default="")
-    parser.add_argument("--update", action="store_true")
     arguments = parser.parse_args()
     everyone = clients.all_clients(arguments.folder.resolve())
     names = arguments.clients.split(",") if arguments.clients else [client.name for client in everyone]
-    chosen = [client for client in everyone if client.name in names]
-    found = run_all(arguments.server.resolve(), arguments.quantd.resolve(), chosen)
-    before, _, rest = README.read_text().partition(BEGIN)
-    old, _, after = rest.partition(END)
-    new = table(found, read_table(old))
-    if arguments.update:
-        README.write_text(before + BEGIN + new + END + after)
-    elif new != old:
-        print("fail\tthe table in tests/interop/README.md\tis not what the run found; run.py --update writes it")
-    else:
-        print("pass\tthe table in tests/interop/README.md\t")
+    run_all(arguments.server.resolve(), arguments.quantd.resolve(), [client for client in everyone if client.name in names])
 
 
 if __name__ == "__main__":

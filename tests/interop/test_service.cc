@@ -176,25 +176,18 @@ rpc::Call StreamingInputCall(rpc::Calls& /*calls*/, memory::Pool& pool,
   stream.End();
 }
 
-// StreamingOutputCall and FullDuplexCall, which answer each request when it arrives, and
-// HalfDuplexCall, which answers all of them after the last one.
-rpc::Call Duplex(rpc::Calls& /*calls*/, memory::Pool& pool, transport::ServerCall& stream,
-                 bool at_once) {
+// StreamingOutputCall and FullDuplexCall: each request is answered when it arrives.
+rpc::Call OutputCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::ServerCall& stream) {
   {
     Exchange call(stream, pool);
     Sleep sleep(stream);
     stream.SetInitialMetadata(Of(stream, kInitial));
     MayCompress(stream);
-    StreamingOutputCallRequest request;
     StreamingOutputCallResponse response;
-    for (bool last = false; !last && call.ok();) {
-      StreamingOutputCallRequest next;
+    while (call.ok()) {
+      StreamingOutputCallRequest request;
       const bool has_request = co_await call.Read();
-      last = !has_request;
-      if (has_request && !call.Take(next)) break;
-      if (at_once) request.Clear();
-      request.MergeFrom(next);
-      if (!at_once && !last) continue;
+      if (!has_request || !call.Take(request)) break;
       call.Fail(ToStatus(request.response_status()));
       for (const ResponseParameters& parameters : request.response_parameters()) {
         call.Fail(Fill(request.response_type(), parameters.size(), *response.mutable_payload()));
@@ -208,13 +201,6 @@ rpc::Call Duplex(rpc::Calls& /*calls*/, memory::Pool& pool, transport::ServerCal
     co_await call.Finish(Of(stream, kTrailing));
   }
   stream.End();
-}
-
-void AnswerAtOnce(rpc::Calls& calls, memory::Pool& pool, transport::ServerCall& stream) {
-  Duplex(calls, pool, stream, true);
-}
-void AnswerAtEnd(rpc::Calls& calls, memory::Pool& pool, transport::ServerCall& stream) {
-  Duplex(calls, pool, stream, false);
 }
 
 }  // namespace
@@ -232,9 +218,8 @@ void AddTestService(rpc::Router& router, rpc::Calls& calls, memory::Pool& pool) 
   add("EmptyCall", EmptyCall);
   add("UnaryCall", UnaryCall);
   add("StreamingInputCall", StreamingInputCall);
-  add("StreamingOutputCall", AnswerAtOnce);
-  add("FullDuplexCall", AnswerAtOnce);
-  add("HalfDuplexCall", AnswerAtEnd);
+  add("StreamingOutputCall", OutputCall);
+  add("FullDuplexCall", OutputCall);
 }
 
 }  // namespace quantd::interop

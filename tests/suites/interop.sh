@@ -15,21 +15,12 @@ prepare() {
       org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath -Dmdep.outputFile=classpath
 }
 
-# The clients that no registry has, from the source of Debian's gRPC: C++ with Debian's library, and Python with PyPI's.
+# The client that no registry has, from the source of Debian's gRPC. Like Python's, which all end-to-end tests use, it is on gRPC's C core.
 prepare_sources() {
-  local grpc python=$interop_folder/python
+  local grpc
   grpc=$(unpack_source grpc) || return
   cmake -S "$QUANTD_ROOT/tests/interop/cpp" -B "$interop_folder/cpp" -DGRPC_SOURCE="$grpc" -DCMAKE_BUILD_TYPE= &&
-    cmake --build "$interop_folder/cpp" || return
-  if ! cmp -s "$QUANTD_ROOT/tests/interop/python/requirements.txt" "$python/done"; then
-    rm -rf "$python" && mkdir -p "$python/client/tests" && python3 -m venv "$python/venv" || return
-    "$python/venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-compile \
-      --requirement="$QUANTD_ROOT/tests/interop/python/requirements.txt" || return
-    cp -r "$grpc/src/python/grpcio_tests/tests/interop" "$python/client/tests/" && touch "$python/client/tests/__init__.py" &&
-      "$python/venv/bin/python" -m grpc_tools.protoc -I "$grpc" --python_out="$python/client" --grpc_python_out="$python/client" \
-        "$grpc"/src/proto/grpc/testing/{empty,messages,test}.proto || return
-    cp "$QUANTD_ROOT/tests/interop/python/requirements.txt" "$python/done"
-  fi
+    cmake --build "$interop_folder/cpp"
 }
 
 run() {
