@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
 #include <string>
 
 namespace quantd::access {
@@ -53,16 +52,6 @@ TEST(HandshakeLimit, ReadsLengthsHoweverTheyCome) {
     const std::string finished = Record(20, "\1") + Record(22, std::string(40, '\xff'));
     EXPECT_EQ(Look(Record(22, Message(1, 10, 10)) + finished, part, true), Verdict::kFine);
     EXPECT_EQ(Look(Record(22, Message(1, 10, 10)) + finished, part, false), Verdict::kTooLarge);
-  }
-}
-
-TEST(HandshakeLimit, TakesAnything) {
-  std::mt19937 random(1);
-  for (int i = 0; i < 20'000; ++i) {
-    std::string bytes(random() % 200 + 1, '\0');
-    for (char& byte : bytes) byte = static_cast<char>(random());
-    bytes[0] = 22;
-    Look(bytes, random() % 50 + 1, random() % 2 == 0);
   }
 }
 

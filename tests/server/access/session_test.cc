@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -28,16 +30,23 @@ class SessionTest : public testing::Test {
     if (mutual) files.client_ca = folder.Put("ca", authority_.certificate_pem);
     return *Certificates::Load(files);
   }
-  std::unique_ptr<Session> Accept(Protocol protocol = Protocol::kGrpc, bool mutual = false) {
-    return Session::Accept(mutual ? *mutual_ : *plain_, protocol, sockets_.server);
-  }
-
   static inline const Pair authority_ = Make({.name = "authority"});
   static inline const Pair server_ = Make({.name = "server", .issuer = &authority_});
   const Folder folder_;
   const std::unique_ptr<Certificates> plain_ = Load(folder_, false);
   const std::unique_ptr<Certificates> mutual_ = Load(folder_, true);
+  // A session with a client that has shaken hands.
+  void Connect() {
+    session_ = Session::Accept(*plain_, Protocol::kGrpc, sockets_.server);
+    client_.emplace(sockets_.client, TlsClient::Options());
+    ASSERT_EQ(client_->ShakeHands(*session_), Session::Step::kDone);
+  }
+
   Sockets sockets_;
+  std::unique_ptr<Session> session_;
+  std::optional<TlsClient> client_;
+  char bytes_[100] = {};
+  const iovec piece_{bytes_, sizeof(bytes_)};
 };
 
 // Reads everything that has arrived, through pieces of `sizes`.
@@ -102,7 +111,7 @@ TEST_F(SessionTest, RefusesWhoIsNotAsItMustBe) {
 }
 
 TEST_F(SessionTest, RefusesAHelloThatIsTooLargeBeforeItTakesMemory) {
-  const auto session = Accept();
+  const auto session = Session::Accept(*plain_, Protocol::kGrpc, sockets_.server);
   // A hello of 128 KiB is announced, in a record of 100 bytes.
   const std::string begin("\x16\x03\x01\x00\x64\x01\x02\x00\x00", 9);
   ASSERT_EQ(send(sockets_.client, begin.data(), begin.size(), 0), 9);
@@ -112,7 +121,7 @@ TEST_F(SessionTest, RefusesAHelloThatIsTooLargeBeforeItTakesMemory) {
 
 TEST_F(SessionTest, SaysNothingOfWhoOnlyLooks) {
   {
-    const auto session = Accept();
+    const auto session = Session::Accept(*plain_, Protocol::kGrpc, sockets_.server);
     sockets_.CloseClient();
     EXPECT_EQ(session->Handshake(), Session::Step::kGone);
   }
@@ -175,75 +184,59 @@ TEST_F(SessionTest, WritesWhatIsLeft) {
 }
 
 TEST_F(SessionTest, ReadsIntoPieces) {
-  const auto session = Accept();
-  TlsClient client(sockets_.client, {});
-  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  Connect();
   std::string text;
   for (int i = 0; text.size() < 2'000'000; ++i) text += std::to_string(i) + ' ';
   std::string received;
   size_t sent = 0;
   while (received.size() < text.size()) {
-    sent += client.Write(absl::string_view(text).substr(sent));
-    received += ReadAll(*session, {9, 16'384, 1, 40'000, 7});
+    sent += client_->Write(absl::string_view(text).substr(sent));
+    received += ReadAll(*session_, {9, 16'384, 1, 40'000, 7});
   }
   EXPECT_EQ(received, text);
-  EXPECT_FALSE(session->more_to_read());
+  EXPECT_FALSE(session_->more_to_read());
 }
 
 TEST_F(SessionTest, CountsRecordsWithoutUse) {
-  const auto session = Accept();
-  TlsClient client(sockets_.client, {});
-  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
-  client.Write(std::string(1000, 'x'));
-  ReadAll(*session, {4096});
-  session->TakeCrumbs();
-  for (int i = 0; i < 50; ++i) client.Write("x");
-  EXPECT_EQ(ReadAll(*session, {4096}), std::string(50, 'x'));
-  EXPECT_GE(session->TakeCrumbs(), 49);
-  for (int i = 0; i < 100; ++i) client.Write(std::string(100, 'x'));
-  ReadAll(*session, {64, 4096});
-  EXPECT_LE(session->TakeCrumbs(), 2);
+  Connect();
+  client_->Write(std::string(1000, 'x'));
+  ReadAll(*session_, {4096});
+  session_->TakeCrumbs();
+  for (int i = 0; i < 50; ++i) client_->Write("x");
+  EXPECT_EQ(ReadAll(*session_, {4096}), std::string(50, 'x'));
+  EXPECT_GE(session_->TakeCrumbs(), 49);
+  for (int i = 0; i < 100; ++i) client_->Write(std::string(100, 'x'));
+  ReadAll(*session_, {64, 4096});
+  EXPECT_LE(session_->TakeCrumbs(), 2);
 }
 
 TEST_F(SessionTest, KnowsHowItEnds) {
-  const auto session = Accept();
-  TlsClient client(sockets_.client, {});
-  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
-  client.Write("last");
-  SSL_shutdown(client.ssl());
-  char bytes[100];
-  const iovec piece{bytes, sizeof(bytes)};
-  EXPECT_EQ(session->Read({&piece, 1}), 4);
-  EXPECT_EQ(session->Read({&piece, 1}), 0);
-  EXPECT_EQ(session->Read({&piece, 1}), 0);
+  Connect();
+  client_->Write("last");
+  SSL_shutdown(client_->ssl());
+  EXPECT_EQ(session_->Read({&piece_, 1}), 4);
+  EXPECT_EQ(session_->Read({&piece_, 1}), 0);
+  EXPECT_EQ(session_->Read({&piece_, 1}), 0);
   // The other direction is still open.
-  EXPECT_EQ(session->Write({&piece, 1}), static_cast<ssize_t>(sizeof(bytes)));
-  session->SayEnd();
-  EXPECT_EQ(client.Read().size(), sizeof(bytes));
-  EXPECT_NE(SSL_get_shutdown(client.ssl()) & SSL_RECEIVED_SHUTDOWN, 0);
+  EXPECT_EQ(session_->Write({&piece_, 1}), static_cast<ssize_t>(sizeof(bytes_)));
+  session_->SayEnd();
+  EXPECT_EQ(client_->Read().size(), sizeof(bytes_));
+  EXPECT_NE(SSL_get_shutdown(client_->ssl()) & SSL_RECEIVED_SHUTDOWN, 0);
 }
 
 TEST_F(SessionTest, ACutIsAnEnd) {
-  const auto session = Accept();
-  TlsClient client(sockets_.client, {});
-  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  Connect();
   sockets_.CloseClient();
-  char bytes[100];
-  const iovec piece{bytes, sizeof(bytes)};
-  EXPECT_LE(session->Read({&piece, 1}), 0);
+  EXPECT_LE(session_->Read({&piece_, 1}), 0);
   EXPECT_NE(errno, EAGAIN);
-  EXPECT_EQ(session->Write({&piece, 1}), -1);
+  EXPECT_EQ(session_->Write({&piece_, 1}), -1);
 }
 
 TEST_F(SessionTest, GarbageAfterTheHandshakeIsAnError) {
-  const auto session = Accept();
-  TlsClient client(sockets_.client, {});
-  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  Connect();
   const std::string garbage(1000, '\x17');
   send(sockets_.client, garbage.data(), garbage.size(), 0);
-  char bytes[100];
-  const iovec piece{bytes, sizeof(bytes)};
-  EXPECT_EQ(session->Read({&piece, 1}), -1);
+  EXPECT_EQ(session_->Read({&piece_, 1}), -1);
   EXPECT_EQ(errno, EPROTO);
   EXPECT_EQ(ERR_peek_error(), 0U);
 }

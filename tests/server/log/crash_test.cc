@@ -8,9 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -27,25 +25,27 @@ TEST(Crash, WhatWasLoggedBeforeComesFirst) {
   GTEST_SKIP() << "the sanitizer's own handler is there";
 #endif
   constexpr int kLines = 100;  // more than the pipe can take
-  int ends[2];
+  int ends[2], about[2];       // of the log, and of what the child is about to do
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(about, O_CLOEXEC), 0);
   ASSERT_GE(fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);
   const pid_t child = fork();
   if (child == 0) {
     InstallCrashHandler({.version = "1", .descriptor = ends[1]});
     Start({.format = Format::kText, .descriptor = ends[1]});
     for (int i = 0; i < kLines; ++i) Info("before", {{"i", i}, {"filler", std::string(100, 'x')}});
-    raise(SIGILL);
+    if (write(about[1], "x", 1) == 1) raise(SIGILL);
     _exit(0);
   }
-  close(ends[1]);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  for (const int fd : {ends[1], about[1]}) close(fd);
+  char byte;
+  ASSERT_EQ(read(about[0], &byte, 1), 1);  // and reads no line before
   std::string text;
   char bytes[4096];
   for (ssize_t count; (count = read(ends[0], bytes, sizeof(bytes))) > 0;) {
     text.append(bytes, static_cast<size_t>(count));
   }
-  close(ends[0]);
+  for (const int fd : {ends[0], about[0]}) close(fd);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGILL) << status;

@@ -10,137 +10,79 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace quantd::memory {
-namespace {
-
-constexpr char kV2[] = "/sys/fs/cgroup";
-constexpr char kV1[] = "/sys/fs/cgroup/memory";
-
-// A root folder of its own, removed with the test.
-class Root {
- public:
-  Root() {
-    std::string name = testing::TempDir() + "/container_test.XXXXXX";
-    path_ = mkdtemp(name.data());
-  }
-  ~Root() { std::filesystem::remove_all(path_); }
-
-  void Write(const std::string& file, const std::string& text) const {
-    const std::filesystem::path whole = path_ + file;
-    std::filesystem::create_directories(whole.parent_path());
-    std::ofstream(whole) << text;
-  }
-  // The groups that the process belongs to: /proc/self/cgroup.
-  void Member(const std::string& text) const { Write("/proc/self/cgroup", text); }
-  uint64_t Limit() const { return CgroupLimitBytes(path_); }
-
- private:
-  std::string path_;
-};
-
-TEST(CgroupLimitTest, NoneWhereThereIsNothing) {
-  const Root root;
-  EXPECT_EQ(root.Limit(), 0U);
-  root.Member("0::/\n");
-  EXPECT_EQ(root.Limit(), 0U);
-}
-
-// A container sees its own group as the root.
-TEST(CgroupLimitTest, Version2InAContainer) {
-  const Root root;
-  root.Member("0::/\n");
-  root.Write(std::string(kV2) + "/memory.max", "536870912\n");
-  EXPECT_EQ(root.Limit(), 536870912U);
-}
-
-TEST(CgroupLimitTest, Version2OfItsOwnGroup) {
-  const Root root;
-  root.Member("0::/kubepods.slice/pod1/quantd\n");
-  root.Write(std::string(kV2) + "/kubepods.slice/pod1/quantd/memory.max", "1000000\n");
-  root.Write(std::string(kV2) + "/kubepods.slice/pod1/memory.max", "2000000\n");
-  root.Write(std::string(kV2) + "/kubepods.slice/memory.max", "max\n");
-  // Limits of groups beside it or below it do not count.
-  root.Write(std::string(kV2) + "/kubepods.slice/pod2/memory.max", "10\n");
-  root.Write(std::string(kV2) + "/kubepods.slice/pod1/quantd/child/memory.max", "20\n");
-  EXPECT_EQ(root.Limit(), 1000000U);
-}
-
-// A pod's limit applies to each of its containers.
-TEST(CgroupLimitTest, Version2OfAGroupAroundIt) {
-  for (const char* const group :
-       {"/kubepods.slice/pod1", "/kubepods.slice", "", "/kubepods.slice/pod1/quantd"}) {
-    const Root root;
-    root.Member("0::/kubepods.slice/pod1/quantd\n");
-    root.Write(std::string(kV2) + "/kubepods.slice/pod1/quantd/memory.max", "2000000\n");
-    root.Write(std::string(kV2) + group + "/memory.max", "1000000\n");
-    EXPECT_EQ(root.Limit(), 1000000U) << group;
-  }
-}
-
-TEST(CgroupLimitTest, Version1) {
-  const Root root;
-  root.Member(
-      "12:cpu,cpuacct:/docker/0123\n"
-      "5:memory:/docker/0123\n"
-      "1:name=systemd:/docker/0123\n");
-  root.Write(std::string(kV1) + "/docker/0123/memory.limit_in_bytes", "400000000\n");
-  root.Write("/sys/fs/cgroup/cpu,cpuacct/docker/0123/memory.limit_in_bytes", "1\n");
-  EXPECT_EQ(root.Limit(), 400000000U);
-  root.Write(std::string(kV1) + "/docker/memory.limit_in_bytes", "350000000\n");
-  EXPECT_EQ(root.Limit(), 350000000U);
-}
+namespace container_test {
 
 // Without a namespace for groups: the path is the host's, the mount begins at the container's
 // group, and the process is in a group below that.
-TEST(CgroupLimitTest, AGroupBelowTheContainersOwn) {
-  for (const bool v2 : {true, false}) {
-    const Root root;
-    const std::string folder = v2 ? kV2 : kV1;
-    const std::string file = v2 ? "/memory.max" : "/memory.limit_in_bytes";
-    root.Member(v2 ? "0::/docker/0123/a/b\n" : "5:memory:/docker/0123/a/b\n");
-    root.Write("/proc/self/mountinfo",
-               "22 21 0:20 / /sys rw,nosuid - sysfs sysfs rw\n"
-               "30 22 0:25 /docker/0123 " +
-                   folder + " ro,nosuid shared:9 - " +
-                   (v2 ? "cgroup2 cgroup rw" : "cgroup cgroup rw,memory") + "\n");
-    root.Write(folder + file, "900000000\n");
-    EXPECT_EQ(root.Limit(), 900000000U);
-    root.Write(folder + "/a" + file, "800000000\n");
-    EXPECT_EQ(root.Limit(), 800000000U);
-    root.Write(folder + "/a/b" + file, "700000000\n");
-    EXPECT_EQ(root.Limit(), 700000000U);
-    root.Write(folder + "/a/b/c" + file, "1\n");
-    EXPECT_EQ(root.Limit(), 700000000U);
-  }
-}
+constexpr char kMount2[] = "30 22 0:25 /host /sys/fs/cgroup ro shared:9 - cgroup2 cgroup rw\n";
+constexpr char kMount1[] = "30 22 0:25 /host /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
+constexpr char kPod[] = "0::/slice/pod/quantd\n";
+constexpr char kDocker[] = "12:cpu,cpuacct:/docker/0\n5:memory:/docker/0\n1:name=systemd:/docker/0";
 
-TEST(CgroupLimitTest, Version1SaysNoneByANumber) {
-  const Root root;
-  root.Member("5:memory:/docker/0123\n");
-  root.Write(std::string(kV1) + "/docker/0123/memory.limit_in_bytes", "9223372036854771712\n");
-  root.Write(std::string(kV1) + "/memory.limit_in_bytes", "9223372036854771712\n");
-  EXPECT_EQ(root.Limit(), 0U);
-}
+struct Row {
+  const char* groups;     // /proc/self/cgroup
+  const char* mountinfo;  // /proc/self/mountinfo
+  const char* files;      // PATH=TEXT, in /sys/fs/cgroup
+  uint64_t limit;
+};
 
-// Both versions at a time: then version 2 has no memory controller, or version 1 has none.
-TEST(CgroupLimitTest, Hybrid) {
-  const Root root;
-  root.Member(
-      "5:memory:/a\n"
-      "0::/b\n");
-  root.Write(std::string(kV1) + "/a/memory.limit_in_bytes", "5000000\n");
-  EXPECT_EQ(root.Limit(), 5000000U);
-  root.Write("/sys/fs/cgroup/unified/b/memory.max", "4000000\n");
-  EXPECT_EQ(root.Limit(), 4000000U);
-}
-
-TEST(CgroupLimitTest, WhatIsNoNumberIsNone) {
-  for (const char* const text : {"", "\n", "0\n", "lots\n", "-1\n", "99999999999999999999999\n"}) {
-    const Root root;
-    root.Member("0::/\n");
-    root.Write(std::string(kV2) + "/memory.max", text);
-    EXPECT_EQ(root.Limit(), 0U) << text;
+TEST(CgroupLimitBytesTest, IsTheSmallestOfTheGroupsAroundTheProcess) {
+  const Row rows[] = {
+      {"", "", "", 0},
+      {"0::/\n", "", "", 0},
+      // A container sees its own group as the root.
+      {"0::/\n", "", "memory.max=900", 900},
+      // Groups beside its own and below it do not count.
+      {kPod, "", "slice/pod/quantd/memory.max=8 slice/pod/memory.max=9 slice/memory.max=max", 8},
+      {kPod, "", "slice/pod/quantd/memory.max=8 slice/pod/quantd/a/memory.max=1", 8},
+      {kPod, "", "slice/pod/quantd/memory.max=8 slice/other/memory.max=1", 8},
+      // A pod's limit applies to each of its containers.
+      {kPod, "", "slice/pod/quantd/memory.max=8 slice/pod/memory.max=7", 7},
+      {kPod, "", "slice/pod/quantd/memory.max=8 slice/memory.max=7", 7},
+      {kPod, "", "slice/pod/quantd/memory.max=8 memory.max=7", 7},
+      // Version 1, which says none by a number.
+      {kDocker, "", "memory/docker/0/memory.limit_in_bytes=400", 400},
+      {kDocker, "", "cpu,cpuacct/docker/0/memory.limit_in_bytes=1", 0},
+      {kDocker, "",
+       "memory/docker/0/memory.limit_in_bytes=400 memory/docker/memory.limit_in_bytes=350", 350},
+      {kDocker, "", "memory/docker/0/memory.limit_in_bytes=9223372036854771712", 0},
+      {"0::/host/a/b\n", kMount2, "memory.max=9", 9},
+      {"0::/host/a/b\n", kMount2, "memory.max=9 a/memory.max=8", 8},
+      {"0::/host/a/b\n", kMount2, "memory.max=9 a/b/memory.max=7 a/b/c/memory.max=1", 7},
+      {"5:memory:/host/a/b\n", kMount1,
+       "memory/memory.limit_in_bytes=9 memory/a/memory.limit_in_bytes=8", 8},
+      // Both versions at a time: then version 2 has no memory controller, or version 1 has none.
+      {"5:memory:/a\n0::/b\n", "", "memory/a/memory.limit_in_bytes=5", 5},
+      {"5:memory:/a\n0::/b\n", "", "memory/a/memory.limit_in_bytes=5 unified/b/memory.max=4", 4},
+      // What is no number is no limit.
+      {"0::/\n", "", "memory.max=", 0},
+      {"0::/\n", "", "memory.max=0", 0},
+      {"0::/\n", "", "memory.max=lots", 0},
+      {"0::/\n", "", "memory.max=-1", 0},
+      {"0::/\n", "", "memory.max=99999999999999999999999", 0},
+  };
+  for (const Row& row : rows) {
+    std::string root = testing::TempDir() + "/container_test.XXXXXX";
+    ASSERT_NE(mkdtemp(root.data()), nullptr);
+    const auto write = [&root](const std::string& file, const std::string& text) {
+      const std::filesystem::path path = root + file;
+      std::filesystem::create_directories(path.parent_path());
+      std::ofstream(path) << text;
+    };
+    write("/proc/self/cgroup", row.groups);
+    write("/proc/self/mountinfo", row.mountinfo);
+    for (const absl::string_view file : absl::StrSplit(row.files, ' ', absl::SkipEmpty())) {
+      const std::vector<std::string> parts = absl::StrSplit(file, '=');
+      write(absl::StrCat("/sys/fs/cgroup/", parts[0]), parts[1] + "\n");
+    }
+    EXPECT_EQ(CgroupLimitBytes(root), row.limit) << row.groups << row.files;
+    std::filesystem::remove_all(root);
   }
 }
 
@@ -153,5 +95,5 @@ TEST(LimitBytesTest, IsNoMoreThanTheMachineHas) {
   EXPECT_EQ(LimitBytes(), container == 0 ? machine / 2 : std::min(container, machine));
 }
 
-}  // namespace
+}  // namespace container_test
 }  // namespace quantd::memory

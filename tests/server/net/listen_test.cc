@@ -1,7 +1,6 @@
 // Listening sockets: which can be opened, which cannot, and why not, in one line.
 #include "server/net/listen.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,6 +26,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "../http/peer.h"
 
 namespace quantd::net {
 namespace {
@@ -78,21 +79,8 @@ bool ConnectsUnix(const std::string& path) {
   return ok;
 }
 
-bool ConnectsTcp(int family, int port) {
-  const int fd = socket(family, SOCK_STREAM, 0);
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(static_cast<uint16_t>(port));
-  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  sockaddr_in6 v6{};
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = htons(static_cast<uint16_t>(port));
-  v6.sin6_addr = in6addr_loopback;
-  const bool ok = family == AF_INET
-                      ? connect(fd, reinterpret_cast<const sockaddr*>(&v4), sizeof(v4)) == 0
-                      : connect(fd, reinterpret_cast<const sockaddr*>(&v6), sizeof(v6)) == 0;
-  close(fd);
-  return ok;
+bool Connects(const std::string& host, int port) {
+  return http::Peer(host + ":" + std::to_string(port)).connected();
 }
 
 int PortOf(const std::string& address) {
@@ -118,12 +106,12 @@ TEST(ListenTcp, PicksAPortAndSaysWhich) {
   EXPECT_NE(fcntl(listening->listeners[0].fd(), F_GETFL) & O_NONBLOCK, 0);
   EXPECT_NE(fcntl(listening->listeners[0].fd(), F_GETFD) & FD_CLOEXEC, 0);
   const int port = PortOf(listening->address);
-  EXPECT_TRUE(ConnectsTcp(AF_INET, port));
+  EXPECT_TRUE(Connects("127.0.0.1", port));
   const absl::StatusOr<Listening> again = Listen(listening->address, "--listen");
   EXPECT_EQ(again.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(again.status().message()), HasSubstr("in use (--listen)"));
   listening->listeners.clear();
-  EXPECT_FALSE(ConnectsTcp(AF_INET, port));
+  EXPECT_FALSE(Connects("127.0.0.1", port));
   // Earlier connections do not keep the port.
   EXPECT_TRUE(Listen("127.0.0.1:" + std::to_string(port), "--listen").ok());
 }
@@ -132,9 +120,9 @@ TEST(ListenTcp, AnyMeansBothFamilies) {
   for (const char* address : {"0.0.0.0:0", "[::]:0"}) {
     const absl::StatusOr<Listening> listening = Listen(address, "--listen");
     ASSERT_TRUE(listening.ok()) << listening.status();
-    EXPECT_TRUE(ConnectsTcp(AF_INET, PortOf(listening->address)));
+    EXPECT_TRUE(Connects("127.0.0.1", PortOf(listening->address)));
     if (HasIpv6()) {
-      EXPECT_TRUE(ConnectsTcp(AF_INET6, PortOf(listening->address)));
+      EXPECT_TRUE(Connects("[::1]", PortOf(listening->address)));
     }
     EXPECT_FALSE(Listen("127.0.0.1:" + std::to_string(PortOf(listening->address)), "x").ok());
   }
@@ -169,10 +157,10 @@ TEST(ListenTcp, WithoutIpv6AnyMeansIpv4AndSaysSo) {
   EXPECT_EQ(both->address.rfind("0.0.0.0:", 0), 0U) << both->address;
   EXPECT_EQ(both->note,
             "this machine has no IPv6: on " + both->address + " instead of [::]:0 (--listen)");
-  EXPECT_TRUE(ConnectsTcp(AF_INET, PortOf(both->address)));
+  EXPECT_TRUE(Connects("127.0.0.1", PortOf(both->address)));
   ASSERT_TRUE(asked.ok()) << asked.status();
   EXPECT_EQ(asked->note, "");  // nothing was changed
-  EXPECT_TRUE(ConnectsTcp(AF_INET, PortOf(asked->address)));
+  EXPECT_TRUE(Connects("127.0.0.1", PortOf(asked->address)));
   // A single IPv6 address has no substitute.
   EXPECT_EQ(one.status().code(), absl::StatusCode::kUnavailable);
 }
@@ -225,36 +213,29 @@ TEST(ListenUnix, TakesTheDeadOnesPlace) {
 TEST(ListenUnix, StealsFromNobody) {
   const Folder folder;
   const std::string path = folder / "socket";
+  const auto refused = [&path](const char* what) {
+    EXPECT_FALSE(Listen("unix:" + path, "--listen").ok()) << what;
+    EXPECT_TRUE(Exists(path)) << what;
+    unlink(path.c_str());
+  };
   for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
     const int fd = BindUnix(path, type);
-    EXPECT_FALSE(Listen("unix:" + path, "--listen").ok()) << type;
-    EXPECT_TRUE(Exists(path)) << type;
+    refused("a socket");
     close(fd);
-    unlink(path.c_str());
   }
-  // The socket's queue is full.
   const int busy = BindUnix(path, SOCK_STREAM);
+  const sockaddr_un where = UnixAddress(path);
   std::vector<int> waiting;
-  for (int i = 0; i < 20; ++i) {
+  do {
     waiting.push_back(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
-    const sockaddr_un where = UnixAddress(path);
-    if (connect(waiting.back(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)) != 0) {
-      break;
-    }
-  }
-  EXPECT_FALSE(Listen("unix:" + path, "--listen").ok());
-  EXPECT_TRUE(Exists(path));
+  } while (connect(waiting.back(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)) == 0);
+  refused("a socket whose queue is full");
   for (const int fd : waiting) close(fd);
   close(busy);
-  unlink(path.c_str());
   std::ofstream(path) << "a file";
-  EXPECT_FALSE(Listen("unix:" + path, "--listen").ok());
-  EXPECT_TRUE(Exists(path));
-  unlink(path.c_str());
+  refused("a file");
   EXPECT_EQ(symlink("nowhere", path.c_str()), 0);
-  EXPECT_FALSE(Listen("unix:" + path, "--listen").ok());
-  EXPECT_TRUE(Exists(path));
-  unlink(path.c_str());
+  refused("a link");
 }
 
 TEST(ListenUnix, OfManyAtATimeOneWins) {

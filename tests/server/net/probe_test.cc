@@ -2,6 +2,7 @@
 #include "server/net/probe.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,26 +32,28 @@ class Speaker {
   }
   ~Speaker() {
     ended_ = true;
+    ended_.notify_all();
     thread_.join();
   }
   const std::string& address() const { return listening_.address; }
 
  private:
   void Run() {
+    const int listener = listening_.listeners[0].fd();
     while (!ended_) {
-      const int fd = accept(listening_.listeners[0].fd(), nullptr, nullptr);
-      if (fd < 0) {
-        std::this_thread::sleep_for(milliseconds(1));
-        continue;
-      }
+      pollfd knock = {.fd = listener, .events = POLLIN, .revents = 0};
+      if (poll(&knock, 1, 10) <= 0) continue;
+      const int fd = accept(listener, nullptr, nullptr);
       for (const char c : response_) {
         std::this_thread::sleep_for(pause_);
         send(fd, &c, 1, MSG_NOSIGNAL);
       }
-      while (!ended_ && response_.empty()) {
-        std::this_thread::sleep_for(milliseconds(1));
+      if (response_.empty()) ended_.wait(false);
+      // A close before the peer's bytes are read would be a reset.
+      shutdown(fd, SHUT_WR);
+      char bytes[100];
+      while (recv(fd, bytes, sizeof(bytes), 0) > 0) {
       }
-      std::this_thread::sleep_for(milliseconds(5));
       close(fd);
     }
   }
@@ -63,36 +66,31 @@ class Speaker {
 
 const std::string kSettings("\0\0\0\4\0\0\0\0\0", 9);
 
+Found Find(const std::string& address, int patience = 5'000) {
+  return Probe(address, "", milliseconds(patience));
+}
+
 TEST(Probe, KnowsWhoSpeaksHttp2) {
-  const Speaker good("127.0.0.1:0", kSettings);
-  EXPECT_EQ(Probe(good.address(), "", milliseconds(5'000)), Found::kServer);
-  const Speaker slow("127.0.0.1:0", kSettings, milliseconds(5));
-  EXPECT_EQ(Probe(slow.address(), "", milliseconds(5'000)), Found::kServer);
-  const Speaker other("127.0.0.1:0", "HTTP/1.1 400 Bad Request\r\n\r\n");
-  EXPECT_EQ(Probe(other.address(), "", milliseconds(5'000)), Found::kNobody);
-  const Speaker little("127.0.0.1:0", kSettings.substr(0, 5));
-  EXPECT_EQ(Probe(little.address(), "", milliseconds(5'000)), Found::kNobody);
+  EXPECT_EQ(Find(Speaker("127.0.0.1:0", kSettings).address()), Found::kServer);
+  EXPECT_EQ(Find(Speaker("127.0.0.1:0", kSettings, milliseconds(5)).address()), Found::kServer);
+  EXPECT_EQ(Find(Speaker("127.0.0.1:0", "HTTP/1.1 400 Bad Request\r\n\r\n").address()),
+            Found::kNobody);
+  EXPECT_EQ(Find(Speaker("127.0.0.1:0", kSettings.substr(0, 5)).address()), Found::kNobody);
+  EXPECT_EQ(Find(Speaker("127.0.0.1:0", "").address(), 100), Found::kNobody);  // silent
 }
 
 TEST(Probe, FindsAServerOnEveryAddress) {
-  for (const char* address : {"0.0.0.0:0", "[::]:0", "localhost:0"}) {
-    const Speaker speaker(address, kSettings);
-    EXPECT_EQ(Probe(speaker.address(), "", milliseconds(5'000)), Found::kServer) << address;
-  }
   const std::string path = testing::TempDir() + "quantd-probe-" + std::to_string(getpid());
-  const Speaker local("unix:" + path, kSettings);
-  EXPECT_EQ(Probe("unix:" + path, "", milliseconds(5'000)), Found::kServer);
-  EXPECT_EQ(Probe("unix://" + path, "", milliseconds(5'000)), Found::kServer);
-}
-
-TEST(Probe, FindsNobodyAndDoesNotWaitForLong) {
-  EXPECT_EQ(Probe("127.0.0.1:1", "", milliseconds(5'000)), Found::kNobody);
-  EXPECT_EQ(Probe("unix:/no/such/socket", "", milliseconds(5'000)), Found::kNobody);
-  EXPECT_EQ(Probe("unix:" + std::string(1'000, 'x'), "", milliseconds(5'000)), Found::kNobody);
-  EXPECT_EQ(Probe("", "", milliseconds(5'000)), Found::kNobody);
-  EXPECT_EQ(Probe("nonsense", "", milliseconds(5'000)), Found::kNobody);
-  const Speaker silent("127.0.0.1:0", "");
-  EXPECT_EQ(Probe(silent.address(), "", milliseconds(100)), Found::kNobody);
+  for (const std::string& address :
+       {std::string("0.0.0.0:0"), std::string("[::]:0"), std::string("localhost:0"), "unix:" + path,
+        "unix://" + path}) {
+    EXPECT_EQ(Find(Speaker(address, kSettings).address()), Found::kServer) << address;
+  }
+  for (const std::string& address :
+       {std::string("127.0.0.1:1"), std::string("unix:/no/such/socket"),
+        "unix:" + std::string(1'000, 'x'), std::string(), std::string("nonsense")}) {
+    EXPECT_EQ(Find(address), Found::kNobody) << address;
+  }
 }
 
 TEST(Probe, BlamesNobodyForItsOwnLackOfDescriptors) {
@@ -101,12 +99,12 @@ TEST(Probe, BlamesNobodyForItsOwnLackOfDescriptors) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none = {0, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  const Found server = Probe(speaker.address(), "", milliseconds(5'000));
-  const Found local = Probe("unix:/no/such/socket", "", milliseconds(5'000));
+  const Found server = Find(speaker.address());
+  const Found local = Find("unix:/no/such/socket");
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(server, Found::kUnknown);
   EXPECT_EQ(local, Found::kUnknown);
-  EXPECT_EQ(Probe(speaker.address(), "", milliseconds(5'000)), Found::kServer);
+  EXPECT_EQ(Find(speaker.address()), Found::kServer);
 }
 
 // Alive until two probes have failed, and again after one success.

@@ -102,20 +102,16 @@ TEST_F(NotifyTest, TheManagerHearsEverything) {
   }
 }
 
-TEST_F(NotifyTest, VariablesThatMakeNoSenseAreNamed) {
-  const std::string too_long = "/" + std::string(107, 'x');
-  const std::string huge = "/" + std::string(1 << 20, 'x');
+TEST_F(NotifyTest, FromEnvironmentNamesTheVariable) {
   for (const char* socket : {"relative", "unix:/a", "vsock:2:1234", "@", "/", " /a", "abstract"}) {
     Environment(socket, nullptr, nullptr);
-    const absl::Status status = Notifier::FromEnvironment().status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << socket;
-    EXPECT_EQ(status.message(),
-              absl::StrCat("NOTIFY_SOCKET is '", socket, "', must be /PATH or @NAME"));
+    EXPECT_THAT(std::string(Notifier::FromEnvironment().status().message()),
+                HasSubstr(absl::StrCat("NOTIFY_SOCKET is '", socket, "'")));
   }
-  for (const std::string& socket : {too_long, huge}) {
-    Environment(socket.c_str(), nullptr, nullptr);
-    EXPECT_EQ(Notifier::FromEnvironment().status().message(),
-              absl::StrCat("NOTIFY_SOCKET has ", socket.size(), " bytes, must have 107 at most"));
+  for (const size_t size : {108, 1 << 20}) {
+    Environment(("/" + std::string(size - 1, 'x')).c_str(), nullptr, nullptr);
+    EXPECT_THAT(std::string(Notifier::FromEnvironment().status().message()),
+                HasSubstr(absl::StrCat("NOTIFY_SOCKET has ", size, " bytes, must have 107")));
   }
   for (const char* usec : {"0", "-1", "1s", "x", "1e6", "99999999999999999999"}) {
     Environment("/a", usec, nullptr);
@@ -147,6 +143,8 @@ TEST_F(NotifyTest, AManagerThatIsGoneOrReadsNothingIsAnError) {
   absl::StatusOr<Notifier> notifier = Notifier::FromEnvironment();
   ASSERT_TRUE(notifier.ok());
   EXPECT_THAT(std::string(notifier->Ready("x").message()), HasSubstr(name));  // nothing is there
+  Environment("/dev/null", nullptr, nullptr);                                 // no socket
+  EXPECT_FALSE(Notifier::FromEnvironment()->Alive().ok());
   {
     const Manager manager(name);
     absl::Status status;
@@ -161,13 +159,6 @@ TEST_F(NotifyTest, AManagerThatIsGoneOrReadsNothingIsAnError) {
   const Manager again(name);
   EXPECT_TRUE(notifier->Alive().ok());
   EXPECT_EQ(again.Hear(), "WATCHDOG=1\n");
-}
-
-TEST_F(NotifyTest, AFileThatIsNoSocketIsAnError) {
-  Environment(folder_.c_str(), nullptr, nullptr);
-  EXPECT_FALSE(Notifier::FromEnvironment()->Alive().ok());
-  Environment("/dev/null", nullptr, nullptr);
-  EXPECT_FALSE(Notifier::FromEnvironment()->Alive().ok());
 }
 
 }  // namespace

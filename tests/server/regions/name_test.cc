@@ -1,30 +1,22 @@
-// Names, and what OpenBeneath does with the files behind them.
+// Which names a region may have.
 #include "server/regions/name.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include <cerrno>
-#include <cstring>
-#include <set>
-
-#include "regions_testing.h"
-#include "server/regions/open_beneath.h"
+#include <string>
 
 namespace quantd::regions {
 namespace {
 
-TEST(NameTest, NoNames) {
-  for (const char* name : {"", ".", "..", ".hidden", "/", "/etc/passwd", "../x", "a/b", "a/../b",
-                           "a b", "a\n", "\xc3\xa4", "%2e", "a\\b", "~", "$HOME", "*"}) {
+TEST(NameErrorTest, RefusesPathsAndHiddenFiles) {
+  for (const char* name : {"", ".", "..", ".hidden", "/etc/passwd", "../x", "a/../b"}) {
     EXPECT_NE(NameError(name), "") << name;
   }
-  EXPECT_NE(NameError(std::string("a\0b", 3)), "");
-  EXPECT_NE(NameError(std::string("\0", 1)), "");
   EXPECT_THAT(NameError(std::string(256, 'x')), testing::HasSubstr("256"));
 }
 
-TEST(NameTest, EveryByteIsAllowedOrNot) {
+TEST(NameErrorTest, AllowsLettersDigitsAndThreeMarks) {
   const std::string allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
   for (int c = 0; c < 256; ++c) {
     const std::string name = {'x', static_cast<char>(c)};

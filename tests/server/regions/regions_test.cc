@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
@@ -48,7 +47,7 @@ class RegionsTest : public testing::Test {
   std::unique_ptr<Regions> regions_;
 };
 
-TEST_F(RegionsTest, ASpanOfAFile) {
+TEST_F(RegionsTest, FindGivesASpanOfTheFile) {
   const int file = folder_.Create("a", 10);
   EXPECT_EQ(pwrite(file, "0123456789", 10, 0), 10);
   EXPECT_EQ(Text("a", 0, 10), "0123456789");
@@ -66,25 +65,28 @@ TEST_F(RegionsTest, ASpanOfAFile) {
   close(file);
 }
 
-TEST_F(RegionsTest, SpansBeyondTheFile) {
+TEST_F(RegionsTest, FindRefusesSpansBeyondTheFile) {
   folder_.Make("a", 100);
-  const std::string field = "x.shared_memory";
-  const auto bad = StatusCode::kInvalidArgument;
-  ExpectError(Find("a", 0, 101), bad, "101 bytes from offset 0, region 'a' has 100 bytes", field);
-  ExpectError(Find("a", 100, 1), bad, "region 'a' has 100", field);
-  ExpectError(Find("a", 101, 0), bad, "offset 101", field);
-  ExpectError(Find("a", UINT64_MAX, 1), bad, "offset 18446744073709551615", field);
-  ExpectError(Find("a", UINT64_MAX, UINT64_MAX), bad, "", field);
-  ExpectError(Find("a", 1, UINT64_MAX), bad, "", field);
-  ExpectError(Find("a", UINT64_MAX - 10, 20), bad, "", field);
-  ExpectError(Find("a", uint64_t{1} << 63, uint64_t{1} << 63), bad, "", field);
+  struct Row {
+    uint64_t offset;
+    uint64_t size;
+    const char* text;
+  };
+  for (const Row& row :
+       {Row{0, 101, "101 bytes from offset 0, region 'a' has 100 bytes"}, Row{100, 1, "has 100"},
+        Row{101, 0, "offset 101"}, Row{UINT64_MAX, 1, "offset 18446744073709551615"},
+        Row{1, UINT64_MAX, ""}, Row{UINT64_MAX, UINT64_MAX, ""}, Row{UINT64_MAX - 10, 20, ""},
+        Row{uint64_t{1} << 63, uint64_t{1} << 63, ""}}) {
+    ExpectError(Find("a", row.offset, row.size), StatusCode::kInvalidArgument, row.text,
+                "x.shared_memory");
+  }
   EXPECT_TRUE(Find("a", 100, 0).ok());
   folder_.Make("empty", 0);
   EXPECT_TRUE(Find("empty", 0, 0).ok());
-  ExpectError(Find("empty", 0, 1), bad, "has 0 bytes", field);
+  ExpectError(Find("empty", 0, 1), StatusCode::kInvalidArgument, "has 0 bytes", "x.shared_memory");
 }
 
-TEST_F(RegionsTest, WhatIsNoRegion) {
+TEST_F(RegionsTest, FindRefusesWhatIsNoRegularFile) {
   folder_.Make("file", 100);
   std::filesystem::create_directory(folder_ / "folder");
   EXPECT_EQ(symlink("/etc/passwd", (folder_ / "passwd").c_str()), 0);
@@ -99,21 +101,8 @@ TEST_F(RegionsTest, WhatIsNoRegion) {
     ExpectError(Find(name, 0, 0), StatusCode::kNotFound, name);
   }
   ExpectError(Find("nothing", 0, 1), StatusCode::kNotFound, "'nothing' is not in");
-  for (const char* name : {"", "../x", "a/b", "etc/passwd", ".", ".."}) {
-    ExpectError(Find(name, 0, 1), StatusCode::kInvalidArgument, "region is");
-  }
+  ExpectError(Find("../x", 0, 1), StatusCode::kInvalidArgument, "region is");  // name_test.cc
   EXPECT_EQ(regions_->mappings(), 0);
-}
-
-TEST_F(RegionsTest, AHoleIsRefusedWhereNoneMayBe) {
-  const int file = folder_.Create("a", kPage);
-  EXPECT_EQ(ftruncate(file, 3 * kPage), 0);
-  ExpectError(
-      Find("a", 0, kPage), StatusCode::kFailedPrecondition,
-      "has 12288 bytes, of which 4096 are allocated, and the server allocates at most 0 more");
-  EXPECT_EQ(posix_fallocate(file, 0, 3 * kPage), 0);
-  EXPECT_TRUE(Find("a", 0, 3 * kPage).ok());
-  close(file);
 }
 
 TEST_F(RegionsTest, HolesCountUntilTheirFileIsGone) {
@@ -161,7 +150,7 @@ TEST_F(RegionsTest, FilesThatMayOnlyBeRead) {
   EXPECT_TRUE(Find("a", 0, 2, Access::kWrite).ok());
 }
 
-TEST_F(RegionsTest, AReplacedFileIsSeen) {
+TEST_F(RegionsTest, FindSeesAReplacedFile) {
   folder_.Make("a", 10, 'x');
   const absl::StatusOr<SharedSpan> before = Find("a", 0, 3);
   folder_.Make("b", 10, 'y');
@@ -174,7 +163,7 @@ TEST_F(RegionsTest, AReplacedFileIsSeen) {
   EXPECT_EQ(before->bytes()[2], 'x');
 }
 
-TEST_F(RegionsTest, AGrownFileIsSeen) {
+TEST_F(RegionsTest, FindSeesAGrownFile) {
   const int file = folder_.Create("a", 10, 'x');
   EXPECT_EQ(Text("a", 0, 10), std::string(10, 'x'));
   EXPECT_EQ(posix_fallocate(file, 0, 3 * kPage), 0);
@@ -221,22 +210,21 @@ TEST_F(RegionsTest, Overlaps) {
   EXPECT_TRUE(Find("same", 12, 2)->Overlaps(2, x));
 }
 
-TEST_F(RegionsTest, WhatIsIdleIsUnmapped) {
+TEST_F(RegionsTest, SweepUnmapsWhatIsIdle) {
   folder_.Make("used", 10);
   folder_.Make("idle", 10);
   for (const bool soon : {false, true}) {
-    Start({.idle = std::chrono::milliseconds(soon ? 5 : 3'600'000)});
+    Start({.idle = std::chrono::hours(soon ? 0 : 1)});
     const absl::StatusOr<SharedSpan> used = Find("used", 0, 10);
     EXPECT_TRUE(Find("idle", 0, 10).ok());
     EXPECT_EQ(regions_->mapped_bytes(), 20);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
     regions_->Sweep();
     EXPECT_EQ(regions_->mappings(), soon ? 1 : 2);
     EXPECT_EQ(used->bytes()[0], 0);
   }
 }
 
-TEST_F(RegionsTest, ThousandsOfFiles) {
+TEST_F(RegionsTest, ThousandsOfFilesNeedNoDescriptors) {
   Start({.mappings = 100});
   const size_t descriptors = OpenDescriptors();
   for (int i = 0; i < 3000; ++i) {
@@ -248,7 +236,7 @@ TEST_F(RegionsTest, ThousandsOfFiles) {
   EXPECT_EQ(OpenDescriptors(), descriptors);
 }
 
-TEST_F(RegionsTest, MoreThanCanBe) {
+TEST_F(RegionsTest, FindRefusesMoreThanTheLimits) {
   Start({.mappings = 2, .bytes = 3 * kPage});
   for (const char* name : {"a", "b", "c"}) folder_.Make(name, kPage);
   folder_.Make("large", 4 * kPage);
@@ -268,7 +256,7 @@ TEST_F(RegionsTest, MoreThanCanBe) {
   EXPECT_EQ(regions_->mapped_bytes(), 3 * kPage);
 }
 
-TEST_F(RegionsTest, DirectoriesThatAreNone) {
+TEST_F(RegionsTest, OpenRefusesWhatIsNoDirectory) {
   for (const std::string& path : {folder_ / "missing", folder_ / "file", std::string("")}) {
     folder_.Make("file", 1);
     const auto regions = Regions::Open(path, {});
