@@ -102,8 +102,8 @@ MAX_WIDTH = 100
 # How many lines of product and of tests a room may have. To raise one is a line of a diff that somebody has to defend.
 # A row counts what the rows below its folder do not.
 BUDGETS = """
-core/include               1438      0
-core/src/calibrate         1549      0
+core/include               1421      0
+core/src/calibrate         1532      0
 core/src/dynamic            812      0
 core/src/embeddings         371      0
 core/src/kernels           5675      0
@@ -115,23 +115,23 @@ core/src/rules              831      0
 core/src/types              564      0
 core/src/walk               429      0
 core                         49   7928
-server/access              1366   1150
+server/access              1366   1132
 server/admission            778   1278
-server/http                 957    673
-server/log                 1060    509
+server/http                 957    642
+server/log                 1060    508
 server/loop                 679    934
-server/memory               451    488
-server/metrics              787    275
-server/net                  660    517
-server/operations           604    902
-server/options              723    335
-server/process              632    335
-server/regions              978    691
+server/memory               451    430
+server/metrics              787    270
+server/net                  660    495
+server/operations           604    401
+server/options              723    283
+server/process              632    302
+server/regions              978    622
 server/rpc                 2505   1953
 server/scheduling           938    911
-server/trace                320    192
+server/trace                320    186
 server/transport           4870   3321
-server/wire                1947   2659
+server/wire                1947   2225
 server                     1359    219
 client/checkpoints         5516      0
 client/cli/commands        4335      0
@@ -145,7 +145,7 @@ client/node                 264    105
 client/python              5679   2721
 client/python-core         1720   1032
 client/rust                 296    113
-client                       40   2250
+client                       40   2084
 proto                       712      0
 deploy/front                 72      0
 deploy/helm                1915      0
@@ -162,7 +162,7 @@ tests/deploy                  0   1170
 tests/e2e                     0   8158
 tests/fuzz                    0   1721
 tests/image                   0     94
-tests/interop                 0    808
+tests/interop                 0    676
 tests/languages               0    445
 tests/monitoring              0    753
 tests/packages                0    159
