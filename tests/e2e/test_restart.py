@@ -9,7 +9,7 @@ import time
 import grpc
 import pytest
 
-from support import ROOT, Server, pb_grpc, quantize
+from support import ROOT, Server, pb_grpc, quantize, wait_for
 
 # The configuration that the README recommends to clients.
 SERVICE_CONFIG = (ROOT / "deploy/service_config.json").read_text()
@@ -42,7 +42,7 @@ def test_what_was_sent_before_the_client_knew_is_answered(start, number):
     clients = [threading.Thread(target=client) for _ in range(8)]
     for each in clients:
         each.start()
-    time.sleep(0.7)
+    wait_for(lambda: codes["answered"] > 200, 20, "calls are answered")
     server.signal(number)
     assert server.process.wait(20) == 0
     stop.set()
@@ -50,7 +50,6 @@ def test_what_was_sent_before_the_client_knew_is_answered(start, number):
         each.join()
     print(dict(codes))
     assert set(codes) <= {"answered", "no server any more", "never sent"}
-    assert codes["answered"] > 100
     assert re.search(r" drained .* calls_cut=0 ", server.log()), "of those that were sent it cut some"
 
 
@@ -81,7 +80,7 @@ def test_a_rolling_restart_of_three_servers_loses_nothing(tmp_path_factory):
         each.start()
     try:
         for index, address in enumerate(addresses):
-            time.sleep(0.8)
+            wait_for(lambda: sum(answered) + len(failed) >= 2000 * (index + 1), 60, "calls are answered")
             assert servers[index].stop() == 0
             servers[index] = begin(address)
         for each in clients:

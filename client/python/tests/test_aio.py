@@ -98,9 +98,10 @@ def test_a_cancelled_task_cancels_its_call():
 
 
 def test_a_closed_client_cancels_its_calls_and_not_their_tasks():
-    end = threading.Event()
+    begun, end = threading.Semaphore(0), threading.Event()
 
     def slow(request, context):
+        begun.release()
         end.wait(20)
         return b""
 
@@ -108,14 +109,14 @@ def test_a_closed_client_cancels_its_calls_and_not_their_tasks():
         with RawServer(Quantize=slow, GetServerInfo=info()) as server:
             client = quantd.AsyncClient(server.address, retry=False)
             task = asyncio.ensure_future(client.quantize(X, 1.0))
-            await asyncio.sleep(0.3)
+            assert await asyncio.to_thread(begun.acquire, timeout=20)
             await client.close()
             with pytest.raises(quantd.QuantdError) as caught:
                 await task
             assert caught.value.code is grpc.StatusCode.CANCELLED
             client = quantd.AsyncClient(server.address)
             task = asyncio.ensure_future(client.quantize(X, 1.0))
-            await asyncio.sleep(0.3)
+            assert await asyncio.to_thread(begun.acquire, timeout=20)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
