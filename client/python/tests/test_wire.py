@@ -34,7 +34,8 @@ def test_requests_are_what_the_generated_code_makes_of_them(kind, shape):
     expected = messages.DequantizeRequest(
         x=to_message(messages.Tensor, x), scale=to_message(messages.Tensor, scale), axis=0, block_size=3, output_type=10)
     assert messages.DequantizeRequest.FromString(request.encode()) == expected
-    assert request.encode() == request.encode()
+    spare = bytes(len(request.encode()))
+    assert request.encode(spare) == request.encode(b"another size") == request.encode() and request.encode(spare) is spare
     item = messages.StreamRequest.FromString(request.encode_item(300))
     assert (item.id, item.dequantize) == (300, expected)
     assert request.encode().count(pack(x)) == 1 or x.nbytes < 16  # raw_data occurs once

@@ -67,9 +67,9 @@ class Request:
         buffers.append(self.message.SerializeToString())
         return buffers
 
-    def encode(self) -> bytes:
-        """The serialized message."""
-        return wire.join(self._buffers())
+    def encode(self, spare: Optional[bytes] = None) -> bytes:
+        """The serialized message; see wire.join."""
+        return wire.join(self._buffers(), spare)
 
     def encode_item(self, identity: int) -> bytes:
         """The serialized StreamRequest."""

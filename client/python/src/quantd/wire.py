@@ -22,6 +22,8 @@ from .types import DataType, data_type, from_message, packed, unpack
 
 # Smaller arrays and messages are copied faster by code in C than they are found by code in Python.
 SMALL = 16 << 10
+# The memory of a message from this size on is kept for the next call, whose message often has the same size.
+REUSED_BYTES = 1 << 20
 _RAW_DATA = messages.Tensor.DESCRIPTOR.fields_by_name["raw_data"].number
 _MOST_FIELDS = 100  # our messages have fewer; one with millions of fields is for code in C
 _BYTES = 2  # protobuf's wire type of bytes and messages
@@ -79,17 +81,18 @@ def size_of(buffers: Sequence[Any]) -> int:
     return sum(b.nbytes if isinstance(b, np.ndarray) else len(b) for b in buffers)
 
 
-def join(buffers: Sequence[Any]) -> bytes:
-    """One message from its buffers: the only copy of each array."""
-    try:
-        return b"".join(buffers)
-    except TypeError:
-        pass  # for an array that is not contiguous
-    scattered = [b for b in buffers if isinstance(b, np.ndarray) and not b.flags.c_contiguous]
-    if not scattered or not _MAKES_BYTES_IN_PLACE:
-        return b"".join([np.ascontiguousarray(b).reshape(-1).view(np.uint8) if isinstance(b, np.ndarray) else b for b in buffers])
-    message = bytes(size_of(buffers))
-    memory, at = memory_of(message), 0
+def join(buffers: Sequence[Any], spare: Optional[bytes] = None) -> bytes:
+    """One message from its buffers: the only copy of each array. In the memory of `spare`, a message that nobody needs, if it has that size."""
+    if spare is None or len(spare) != size_of(buffers) or not _MAKES_BYTES_IN_PLACE:
+        try:
+            return b"".join(buffers)
+        except TypeError:
+            pass  # for an array that is not contiguous
+        scattered = [b for b in buffers if isinstance(b, np.ndarray) and not b.flags.c_contiguous]
+        if not scattered or not _MAKES_BYTES_IN_PLACE:
+            return b"".join([np.ascontiguousarray(b).reshape(-1).view(np.uint8) if isinstance(b, np.ndarray) else b for b in buffers])
+        spare = bytes(size_of(buffers))
+    memory, at = memory_of(spare), 0
     for buffer in buffers:
         if isinstance(buffer, np.ndarray):
             codes = buffer.view(f"u{buffer.itemsize}")
@@ -98,7 +101,7 @@ def join(buffers: Sequence[Any]) -> bytes:
         else:
             memory[at : at + len(buffer)] = np.frombuffer(buffer, np.uint8)
             at += len(buffer)
-    return message
+    return spare
 
 
 def item(identity: int, number: int, request: Sequence[Any]) -> List[Any]:
