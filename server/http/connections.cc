@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
-#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -25,8 +24,11 @@ namespace {
 // Reserved descriptors: when the process has no others left, this number of connections can still
 // be answered at the same time.
 constexpr size_t kSpares = 4;
-// The most accepts per iteration, so that a flood of connections does not delay existing ones.
-constexpr int kAcceptsPerIteration = 32;
+// How long connections are served before newcomers are accepted, which takes much less time than a
+// handshake or a page.
+constexpr std::chrono::milliseconds kServeFor{2};
+// The most accepts per iteration.
+constexpr int kAcceptsPerIteration = 256;
 // A pause after a failed accept, because of low memory for example: immediate retries would use a
 // whole CPU.
 constexpr std::chrono::milliseconds kDeafFor{50};
@@ -55,10 +57,14 @@ bool AllArrived(int socket) {
 
 }  // namespace
 
-class Connections::Connection final : private loop::Watcher, private loop::Timer {
+class Connections::Connection final : public scheduling::FairQueue::Entry,
+                                      private loop::Watcher,
+                                      private loop::Timer {
  public:
   Connection(Connections& all, UniqueFd socket, uint64_t peer)
-      : all_(all), socket_(std::move(socket)), peer_(peer), request_(all.limits_.request_bytes) {}
+      : all_(all), socket_(std::move(socket)), peer_(peer), request_(all.limits_.request_bytes) {
+    ++all.peers_[peer];
+  }
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -66,6 +72,8 @@ class Connections::Connection final : private loop::Watcher, private loop::Timer
   std::list<Connection>::iterator place;
 
   void Begin();
+  // Does what can be done now. The object may be gone then.
+  void Step();
   uint64_t peer() const { return peer_; }
   size_t response_bytes() const { return response_.size(); }
   bool writing() const { return state_ == State::kWriting; }
@@ -80,7 +88,6 @@ class Connections::Connection final : private loop::Watcher, private loop::Timer
 
   void OnReady(uint32_t events) override;
   void Fire() override;  // the connection is late
-  void Step();
   Result Shake();
   void RefuseHandshake();
   Result Read();
@@ -109,27 +116,24 @@ class Connections::Connection final : private loop::Watcher, private loop::Timer
 };
 
 Connections::Connection::~Connection() {
+  if (queued()) all_.queue_.Remove(*this, false);
+  if (const auto own = all_.peers_.find(peer_); --own->second == 0) all_.peers_.erase(own);
   all_.response_bytes_ -= response_.size();
   all_.loop_->timers().Clear(*this);
   if (socket_.is_open()) all_.loop_->Unwatch(socket_.get());
 }
 
 void Connections::Connection::Begin() {
-  if (all_.access_.certificates != nullptr) {
-    state_ = State::kShaking;
-    tls_ =
-        access::Session::Accept(*all_.access_.certificates, access::Protocol::kHttp, socket_.get());
-    if (tls_ == nullptr) return Reset();
-  }
+  if (all_.access_.certificates != nullptr) state_ = State::kShaking;
   SetDeadline(all_.limits_.request_time);
   if (!all_.loop_->Watch(socket_.get(), EPOLLIN, *this)) return Reset();
-  // Most requests have arrived already, and a connection with a response is no longer evicted.
-  Step();
+  OnReady(EPOLLIN);  // most requests have arrived already
 }
 
+// Peers take turns, so that nobody waits for the handshakes and pages of one who floods the port.
 void Connections::Connection::OnReady(uint32_t) {
+  if (!queued()) all_.queue_.Push(*this, peer_, 1);
   all_.AtIterationEnd();
-  Step();
 }
 
 void Connections::Connection::Step() {
@@ -167,6 +171,11 @@ ssize_t Connections::Connection::Send(absl::string_view bytes) {
 }
 
 Connections::Connection::Result Connections::Connection::Shake() {
+  if (tls_ == nullptr) {
+    tls_ =
+        access::Session::Accept(*all_.access_.certificates, access::Protocol::kHttp, socket_.get());
+    if (tls_ == nullptr) return Result::kReset;
+  }
   switch (tls_->Handshake()) {
     case access::Session::Step::kAgain:
       WaitFor(tls_->wants_write() ? EPOLLOUT : EPOLLIN);
@@ -310,6 +319,13 @@ void Connections::AtIterationEnd() {
 void Connections::Run() {
   iteration_ends_ = false;
   if (std::exchange(accepts_, false)) Accept();
+  const loop::Clock::time_point end = loop::Clock::now() + kServeFor;
+  while (!queue_.empty() && loop::Clock::now() < end) {
+    auto& next = static_cast<Connection&>(*queue_.First());
+    queue_.Remove(next, true);
+    next.Step();
+  }
+  if (!queue_.empty()) AtIterationEnd();
   DropResponses();
   KeepSpares();
 }
@@ -319,37 +335,37 @@ void Connections::Accept() {
     UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.is_open()) {
       const uint64_t peer = net::PeerOf(socket.get()).id;
-      if (connections_.size() >= limits_.connections) OldestOfTheLargest(peer).Reset();
       connections_.emplace_back(*this, std::move(socket), peer);
       connections_.back().place = std::prev(connections_.end());
       connections_.back().Begin();
+      if (connections_.size() > limits_.connections) OldestOfTheLargest().Reset();
       continue;
     }
     const int error = errno;
     if (error == EAGAIN) return;
     if (error == EINTR || error == ECONNABORTED) continue;
-    if ((error == EMFILE || error == ENFILE) && MakeRoom()) continue;
+    if (error == EMFILE || error == ENFILE) {
+      // Those that have come are served first, and may leave their descriptors.
+      if (spares_.empty() && !queue_.empty()) return;
+      if (MakeRoom()) continue;
+    }
     loop_->Rewatch(listener_.get(), 0, *this);
     loop_->timers().Set(*this, loop::Clock::now() + kDeafFor);
     return;
   }
 }
 
-// The oldest connection of the peer that has the most, once `newcomer` has one more. REQUIRES:
-// there is a connection.
-Connections::Connection& Connections::OldestOfTheLargest(uint64_t newcomer) {
-  std::unordered_map<uint64_t, size_t> counts = {{newcomer, 1}};
-  for (const Connection& connection : connections_) ++counts[connection.peer()];
-  Connection* oldest = &connections_.front();
-  for (Connection& connection : connections_) {
-    if (counts[connection.peer()] > counts[oldest->peer()]) oldest = &connection;
-  }
-  return *oldest;
+// The oldest connection of the peers that have the most. REQUIRES: there is a connection.
+Connections::Connection& Connections::OldestOfTheLargest() {
+  size_t most = 0;
+  for (const auto& [peer, count] : peers_) most = std::max(most, count);
+  return *std::find_if(connections_.begin(), connections_.end(),
+                       [&](const Connection& one) { return peers_.at(one.peer()) == most; });
 }
 
 // Frees a descriptor for the next accept.
 bool Connections::MakeRoom() {
-  if (spares_.empty() && !connections_.empty()) OldestOfTheLargest(0).Reset();
+  if (spares_.empty() && !connections_.empty()) OldestOfTheLargest().Reset();
   if (spares_.empty()) return false;
   spares_.pop_back();
   return true;

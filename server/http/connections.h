@@ -10,7 +10,8 @@
 //
 // Writing and ending take at most response_time. A connection that is late is reset, and so is the
 // oldest of the peer with the most when there are too many, so that the kernel keeps nothing for it
-// either.
+// either. Accepting is cheap and comes first. For all else, which may be a handshake or a page,
+// peers take turns (scheduling/fair_queue.h).
 #ifndef QUANTD_SERVER_HTTP_CONNECTIONS_H_
 #define QUANTD_SERVER_HTTP_CONNECTIONS_H_
 
@@ -21,6 +22,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,7 @@
 #include "server/http/request_reader.h"
 #include "server/loop/loop.h"
 #include "server/net/unique_fd.h"
+#include "server/scheduling/fair_queue.h"
 
 namespace quantd::http {
 
@@ -62,7 +65,7 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
   // Work that can close other connections is done here, when no event of the iteration is left.
   void AtIterationEnd();
   void Accept();
-  Connection& OldestOfTheLargest(uint64_t newcomer);
+  Connection& OldestOfTheLargest();
   bool MakeRoom();
   void KeepSpares();
   void DropResponses();
@@ -72,11 +75,13 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
   const Answerer answer_;
   UniqueFd listener_;
   std::unique_ptr<loop::Loop> loop_;
-  UniqueFd idle_;                      // the spares are copies of this
-  std::vector<UniqueFd> spares_;       // see kSpares
-  std::list<Connection> connections_;  // the oldest first
-  size_t response_bytes_ = 0;          // of all responses that are being written
-  std::string buffer_;                 // what is being read
+  UniqueFd idle_;                               // the spares are copies of this
+  std::vector<UniqueFd> spares_;                // see kSpares
+  std::unordered_map<uint64_t, size_t> peers_;  // how many connections each has
+  scheduling::FairQueue queue_;                 // connections for which there is something to do
+  std::list<Connection> connections_;           // the oldest first
+  size_t response_bytes_ = 0;                   // of all responses that are being written
+  std::string buffer_;                          // what is being read
   bool iteration_ends_ = false;
   bool accepts_ = false;
 };

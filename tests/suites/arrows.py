@@ -41,7 +41,7 @@ ROOMS = {
     "server/regions": ["server/net"],
     "server/process": [],
     "server/access": ["server/net"],
-    "server/http": ["server/access", "server/log", "server/loop", "server/net"],
+    "server/http": ["server/access", "server/log", "server/loop", "server/net", "server/scheduling"],
     "server/options": ["server/log", "server/memory", "server/net", "server/scheduling", "server/transport"],
     "server/admission": ["server/loop", "server/memory", "server/scheduling"],
     "server/wire": ["server/memory", "proto"],

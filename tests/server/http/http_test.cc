@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -144,6 +145,28 @@ TEST(HttpServer, OneMoreConnectionClosesTheOldest) {
   EXPECT_THAT(fourth.ReadToEnd(), IsOk());
   second.Send(kGetLivez);
   EXPECT_THAT(second.ReadToEnd(), IsOk());
+}
+
+TEST(HttpServer, PeersTakeTurns) {
+  std::atomic<int> made = 0;
+  std::atomic<bool> may = false;
+  HttpPages pages = Pages();
+  pages.metrics = [&] {
+    ++made;
+    may.wait(false);
+    std::this_thread::sleep_for(milliseconds(5));  // longer than its turn
+    return std::string("m");
+  };
+  const auto server = Start(kPatient, pages);
+  std::vector<Peer> crowd;
+  for (int i = 0; i < 100; ++i) crowd.emplace_back(server->address(), 0, 2).Send(kGetMetrics);
+  const Peer probe(server->address(), 0, 3);
+  probe.Send(kGetLivez);
+  may = true;
+  may.notify_all();
+  EXPECT_THAT(probe.ReadToEnd(), IsOk());
+  EXPECT_LT(made, 50);
+  for (const Peer& peer : crowd) EXPECT_THAT(peer.ReadToEnd(), IsOk());
 }
 
 TEST(HttpServer, AResponseHasItsTime) {

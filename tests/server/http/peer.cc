@@ -1,6 +1,7 @@
 #include "peer.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -8,7 +9,7 @@
 
 namespace quantd::http {
 
-Peer::Peer(absl::string_view address, int receive_bytes) {
+Peer::Peer(absl::string_view address, int receive_bytes, int from) {
   const size_t colon = address.rfind(':');
   std::string host(address.substr(0, colon));
   if (host.front() == '[') host = host.substr(1, host.size() - 2);
@@ -23,6 +24,12 @@ Peer::Peer(absl::string_view address, int receive_bytes) {
   socket_ = UniqueFd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (receive_bytes > 0) {
     setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
+  }
+  if (from != 0) {
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + static_cast<uint32_t>(from));
+    bind(socket_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own));
   }
   const timeval patience = {.tv_sec = 20, .tv_usec = 0};
   setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));

@@ -12,8 +12,8 @@ namespace quantd::http {
 class Peer {
  public:
   // Connects to an address as HttpServer::address() gives it, IPv4 or [IPv6]. receive_bytes: the
-  // size of its receive buffer, 0 for the system's.
-  explicit Peer(absl::string_view address, int receive_bytes = 0);
+  // size of its receive buffer, 0 for the system's. from: its own address 127.0.0.FROM, if not 0.
+  explicit Peer(absl::string_view address, int receive_bytes = 0, int from = 0);
 
   bool connected() const { return connected_; }
   int descriptor() const { return socket_.get(); }
