@@ -117,7 +117,7 @@ core/src/walk               429      0
 core                         49   7928
 server/access              1366   1132
 server/admission            778   1278
-server/http                 957    642
+server/http                 957    670
 server/log                 1060    508
 server/loop                 679    934
 server/memory               451    430
