@@ -347,7 +347,11 @@ void Connections::Accept() {
     if (error == EMFILE || error == ENFILE) {
       // Those that have come are served first, and may leave their descriptors.
       if (spares_.empty() && !queue_.empty()) return;
-      if (MakeRoom()) continue;
+      if (spares_.empty() && !connections_.empty()) OldestOfTheLargest().Reset();
+      if (!spares_.empty()) {
+        spares_.pop_back();
+        continue;
+      }
     }
     loop_->Rewatch(listener_.get(), 0, *this);
     loop_->timers().Set(*this, loop::Clock::now() + kDeafFor);
@@ -361,14 +365,6 @@ Connections::Connection& Connections::OldestOfTheLargest() {
   for (const auto& [peer, count] : peers_) most = std::max(most, count);
   return *std::find_if(connections_.begin(), connections_.end(),
                        [&](const Connection& one) { return peers_.at(one.peer()) == most; });
-}
-
-// Frees a descriptor for the next accept.
-bool Connections::MakeRoom() {
-  if (spares_.empty() && !connections_.empty()) OldestOfTheLargest().Reset();
-  if (spares_.empty()) return false;
-  spares_.pop_back();
-  return true;
 }
 
 void Connections::KeepSpares() {

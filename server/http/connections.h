@@ -66,7 +66,6 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
   void AtIterationEnd();
   void Accept();
   Connection& OldestOfTheLargest();
-  bool MakeRoom();
   void KeepSpares();
   void DropResponses();
 
