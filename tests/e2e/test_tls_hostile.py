@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 import ssl
+import struct
 import threading
 import time
 
@@ -40,6 +41,47 @@ def test_a_thousand_half_handshakes(files, start_tls):  # noqa: F811
     bystander.unharmed(memory_mib=1000 * (64 + 28) * 1.25 / 1024, p99_seconds=5)
     assert server.metrics()['quantd_connections_ended_total{reason="no_handshake"}'] >= 900
     server.wait_for_log("more like it", 30)
+
+
+def test_a_flood_of_hellos_on_the_http_port(files, start_tls):  # noqa: F811
+    """Two addresses open connections, say hello and reset them, as fast as they can: each probe of another address is answered."""
+    server = start_tls(files, *files.flags)
+    host, port = server.http.rsplit(":", 1)
+    context = files.context(check=False, protocols=())
+    first, ended, count, seconds = hello(context), threading.Event(), 0, []
+
+    def connect(source):
+        peer = socket.socket()
+        peer.bind((source, 0))
+        peer.settimeout(5)
+        peer.connect((host, int(port)))
+        return peer
+
+    def flood(source):
+        nonlocal count
+        while not ended.is_set():
+            with contextlib.suppress(OSError), connect(source) as peer:
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                peer.sendall(first)
+                count += 1
+
+    threads = [threading.Thread(target=flood, args=(f"127.0.0.{2 + number % 2}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            begin = time.monotonic()
+            with context.wrap_socket(connect("127.0.0.9")) as probe:
+                probe.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert probe.recv(100).startswith(b"HTTP/1.1 200")
+            seconds.append(time.monotonic() - begin)
+            time.sleep(0.1)
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    print(f"{count} hellos; 20 probes, at most {max(seconds):.2f} s")
+    assert max(seconds) < 1 or SANITIZED
 
 
 def test_full_handshakes_by_the_hundred(files, start_tls):  # noqa: F811
