@@ -40,7 +40,7 @@ TEST_F(ConnectionTest, AStartedCallCanBeCancelled) {
     const AsyncCall call = client.DynamicQuantizeAsync(
         from == 0 ? Small() : Large(), from == 0 ? DynamicQuantizeOptions() : ByRow(),
         [&](const absl::StatusOr<Quantized>& result) { done.set_value(result.status()); });
-    while (service_->calls <= from) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    service_->WaitForCalls(from + 1);
     call.Cancel();
     call.Cancel();
     EXPECT_TRUE(absl::IsCancelled(done.get_future().get()));
@@ -58,7 +58,7 @@ TEST_F(ConnectionTest, CancelEndsThePauseBetweenTwoAttempts) {
     const AsyncCall call = client.DynamicQuantizeAsync(
         large ? Large() : Small(), large ? ByRow() : DynamicQuantizeOptions(),
         [&](const absl::StatusOr<Quantized>& result) { done.set_value(result.status()); });
-    while (service_->calls == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    service_->WaitForCalls(1);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // now it waits
     const absl::Time begin = absl::Now();
     call.Cancel();

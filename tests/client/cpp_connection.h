@@ -44,6 +44,10 @@ class Service final : public v1::QuantizationService::Service {
     return grpc::Status::OK;
   }
 
+  void WaitForCalls(int count) const {
+    for (int now = calls; now < count; now = calls) calls.wait(now);
+  }
+
   std::atomic<int> calls{0}, asked{0};
   std::atomic<int> refuse{0};           // how many calls are still refused,
   absl::Duration retry_after;           // with this in RetryInfo,
@@ -55,6 +59,7 @@ class Service final : public v1::QuantizationService::Service {
   grpc::Status Answer(grpc::ServerContext* context, absl::StatusOr<Response> answer,
                       Response* response) {
     const int call = calls++;
+    calls.notify_all();
     while (call >= hang_from && !context->IsCancelled()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
