@@ -246,33 +246,6 @@ TEST(Embeddings, RandomRequests) {
   EXPECT_TRUE(SelectTarget("").ok());
 }
 
-// Values that are cut off are checked as well. The first of several is named, whichever thread
-// finds it.
-TEST(Embeddings, NamesTheFirstThatIsNotFinite) {
-  const Executor pool(4);
-  for (const int64_t width : {3, 70, 1500, 70'000}) {
-    for (const bool normalize : {false, true}) {
-      std::vector<float> x(static_cast<size_t>(width * 8), 0.25f);
-      const auto first = static_cast<size_t>(3 * width - 1);  // in the third row, cut off
-      x[first] = INFINITY;
-      x[first + 1] = NAN;
-      x.back() = NAN;
-      const Tensor tensor = Floats({8, width}, x);
-      const auto plan = PlanQuantizeEmbeddings({.x = tensor,
-                                                .recipe = Recipe::kUnit,
-                                                .dimensions = width - 1,
-                                                .normalize = normalize})
-                            .value();
-      std::vector<uint8_t> y(plan.output_bytes);
-      const absl::Status status =
-          QuantizeEmbeddings(plan, tensor.view().bytes, pool, Never, absl::MakeSpan(y), nullptr);
-      EXPECT_EQ(ErrorText(status), absl::StrCat("x: x[", first,
-                                                "] is inf, QuantizeEmbeddings takes finite values "
-                                                "unless non_finite is IGNORE"));
-    }
-  }
-}
-
 // Stopped in the middle, between rows and within one.
 TEST(Embeddings, Stops) {
   const Executor pool(2);

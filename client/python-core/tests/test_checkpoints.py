@@ -28,12 +28,7 @@ def weight(rows, seed):
 def save_model(folder, shards):
     Path(folder).mkdir()
     for file, tensors in shards.items():
-        header, body = {}, b""
-        for name, array in tensors.items():
-            header[name] = {"dtype": "BF16", "shape": array.shape, "data_offsets": [len(body), len(body) + array.nbytes]}
-            body += array.tobytes()
-        text = json.dumps(header).encode()
-        Path(folder, file).write_bytes(len(text).to_bytes(8, "little") + text + body)
+        quantd.save(Path(folder, file), tensors)
     Path(folder, "config.json").write_text('{"model_type": "llama"}')
     if len(shards) > 1:
         index = {"weight_map": {name: file for file, tensors in shards.items() for name in tensors}}
