@@ -114,7 +114,7 @@ core/src/pool               643      0
 core/src/rules              831      0
 core/src/types              564      0
 core/src/walk               429      0
-core                         49   7928
+core                         49   7880
 server/access              1366   1132
 server/admission            778   1278
 server/http                 957    670
@@ -142,8 +142,8 @@ client/cpp                 2541      0
 client/go                   299    195
 client/java                 280    152
 client/node                 264    105
-client/python              5679   2721
-client/python-core         1720   1032
+client/python              5679   2711
+client/python-core         1720   1018
 client/rust                 296    113
 client                       40   2084
 proto                       712      0
@@ -156,17 +156,17 @@ deploy                     1337      0
 tests/bench                   0   4961
 tests/browser                 0    201
 tests/checkpoints             0    886
-tests/conformance             0   1011
+tests/conformance             0   1010
 tests/conformance/quantd_conformance      0   4355
 tests/deploy                  0   1170
-tests/e2e                     0   8158
+tests/e2e                     0   8139
 tests/fuzz                    0   1721
 tests/image                   0     94
 tests/interop                 0    676
 tests/languages               0    445
 tests/monitoring              0    753
 tests/packages                0    159
-tests/suites                  0   1910
+tests/suites                  0   1901
 tests                         0    595
 .                           271      0
 """
