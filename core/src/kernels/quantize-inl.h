@@ -62,7 +62,7 @@ HWY_INLINE void QuantizeRun(const QuantizeTile& tile, const Encoder& encoder, si
     i = (kBlock - (reinterpret_cast<uintptr_t>(y) / kOut) % kBlock) % kBlock;
   }
   for (; i + kBlock <= size; i += kBlock) {
-    if (stream) FetchAhead<kBlock * kIn>(x + i * kIn);
+    FetchAhead<kBlock * kIn>(x + i * kIn);
     QuantizeSame<kDivision>(x + i * kIn, divider, points, encoder, stream, y + i * kOut);
   }
   if (i == size) return;
@@ -209,7 +209,7 @@ HWY_NOINLINE size_t QuantizeWholeRuns(const QuantizeTile& in_tile, const Encoder
           Fetch<kMode>(prepared, j + 2 / kVectors), Fetch<kMode>(prepared, j + 3 / kVectors));
       size_t blocks_left = blocks;
       do {
-        if (stream) FetchAhead<kBlock * sizeof(float)>(x);
+        FetchAhead<kBlock * sizeof(float)>(x);
         QuantizeBlock<kDivision>(x, d0, d1, d2, d3, points, encoder, stream, y);
         x += kBlock * sizeof(float);
         y += kBlock * Encoder::kCodeBytes;
