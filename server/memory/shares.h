@@ -26,7 +26,7 @@ inline constexpr uint64_t kProcessBytes = 24 << 20;
 inline constexpr uint64_t kThreadBytes = 192 << 10;
 inline constexpr uint64_t kConnectionBytes = 28 << 10;
 // The part of this, on average, for what connections cause and do not read:
-// transport/connection_backlog.cc.
+// transport/flow_control.h.
 inline constexpr uint64_t kBacklogBytes = 8 << 10;
 // The additional maximum with TLS: during a handshake, or with half a record in either direction.
 inline constexpr uint64_t kTlsConnectionBytes = 64 << 10;

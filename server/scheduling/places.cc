@@ -35,66 +35,97 @@ Place::Place(Place&& other) noexcept {
   if (other.table_ != nullptr) other.table_->MoveTo(other, *this);
 }
 
+Place& Place::operator=(Place&& other) noexcept {
+  if (other.table_ != nullptr) other.table_->MoveTo(other, *this);
+  return *this;
+}
+
 Place::~Place() {
   if (table_ != nullptr) table_->Give(*this);
 }
 
-bool PlaceTable::WithinShare(uint64_t peer, uint64_t amount) const {
+uint64_t PlaceTable::Has(uint64_t peer) const {
   const auto found = peers_.find(peer);
-  if (found == peers_.end()) return true;
-  const uint64_t share = ShareOfOnePeer(most_);
-  return amount <= share && found->second.amount <= share - amount;
+  return found == peers_.end() ? 0 : found->second.amount;
 }
 
-bool PlaceTable::Fits(uint64_t peer, uint64_t amount) const {
-  return amount <= most_ && taken_ <= most_ - amount && WithinShare(peer, amount);
+bool PlaceTable::WithinShare(uint64_t peer, uint64_t amount) const {
+  const uint64_t has = Has(peer);
+  const uint64_t share = ShareOfOnePeer(most_);
+  return has == 0 || (amount <= share && has <= share - amount);
+}
+
+bool PlaceTable::Fits(uint64_t peer, uint64_t amount, uint64_t had) const {
+  constexpr uint64_t kOfFree = 3;
+  const uint64_t free = most_ - taken_;
+  const uint64_t has = Has(peer);
+  return amount <= free && WithinShare(peer, amount) &&
+         (has == 0 || has + amount <= std::max(kOfFree * free, had));
+}
+
+// Adds to the sums that contain the place, or subtracts from them.
+void PlaceTable::Count(const Place& place, int64_t by) {
+  if (place.lost()) {
+    leaving_ += by;
+    return;
+  }
+  taken_ += by;
+  place.of_peer_->amount += by;
+  place.group_->amount += by;
 }
 
 void PlaceTable::Add(Place& place, Holder& holder, uint64_t amount) {
   OfPeer& of_peer = peers_[holder.peer()];
   if (place.table_ == nullptr) {
+    Group& group = of_peer.groups[holder.group()];
     place.table_ = this;
     place.holder_ = &holder;
     place.of_peer_ = &of_peer;
+    place.group_ = &group;
     place.previous_ = nullptr;
-    place.next_ = std::exchange(of_peer.first, &place);
+    place.next_ = std::exchange(group.first, &place);
     if (place.next_ != nullptr) place.next_->previous_ = &place;
   }
   place.amount_ += amount;
-  of_peer.amount += amount;
+  Count(place, static_cast<int64_t>(amount));
   // A call may take a place after it has stood still for some time.
   of_peer.still_since =
       std::min(of_peer.still_since, std::min(holder.still_since(), loop::Clock::now()));
-  taken_ += amount;
 }
 
 void PlaceTable::Unlink(Place& place) {
-  OfPeer& of_peer = *std::exchange(place.of_peer_, nullptr);
-  (place.previous_ == nullptr ? of_peer.first : place.previous_->next_) = place.next_;
+  Count(place, -static_cast<int64_t>(place.amount_));
+  Group& group = *std::exchange(place.group_, nullptr);
+  (place.previous_ == nullptr ? group.first : place.previous_->next_) = place.next_;
   if (place.next_ != nullptr) place.next_->previous_ = place.previous_;
-  of_peer.amount -= place.amount_;
-  taken_ -= place.amount_;
-  if (of_peer.first == nullptr) peers_.erase(place.holder_->peer());
+  if (group.first != nullptr) return;
+  place.of_peer_->groups.erase(place.holder_->group());
+  if (place.of_peer_->groups.empty()) peers_.erase(place.holder_->peer());
 }
 
 bool PlaceTable::TakeFree(Place& place, Holder& holder, uint64_t amount) {
   const std::lock_guard lock(mutex_);
+  const uint64_t peer = holder.peer();
   const bool free = amount <= most_ && taken_ + leaving_ <= most_ - amount;
-  if (!free || IsLeaving(place) || !WithinShare(holder.peer(), amount)) return false;
+  if (!free || place.lost() || !Fits(peer, amount, Has(peer))) return false;
   Add(place, holder, amount);
   return true;
 }
 
 bool PlaceTable::Take(Place& place, Holder& holder, uint64_t amount) {
   const std::lock_guard lock(mutex_);
-  if (IsLeaving(place)) return false;
+  if (place.lost()) return false;
   const uint64_t peer = holder.peer();
+  const uint64_t had = Has(peer);
   const loop::Clock::time_point now = loop::Clock::now();
   // Beyond this, those that leave must have left.
   const uint64_t most_leaving = std::max<uint64_t>(most_ / 16, 1);
-  while (!Fits(peer, amount)) {
+  while (!Fits(peer, amount, had)) {
     if (leaving_ >= most_leaving) return false;
-    if (!DisplaceOne(peer, amount, now)) return false;
+    Place* other = StillestOfAll(peer, amount, now);
+    if (other == nullptr) other = OfLargestGroup(holder, amount, now);
+    if (other == nullptr) return false;
+    Displace(*other);
   }
   Add(place, holder, amount);
   return true;
@@ -102,17 +133,38 @@ bool PlaceTable::Take(Place& place, Holder& holder, uint64_t amount) {
 
 void PlaceTable::MakeRoom(uint64_t peer, uint64_t amount) {
   const std::lock_guard lock(mutex_);
+  const uint64_t had = Has(peer);
   const loop::Clock::time_point now = loop::Clock::now();
-  while (!Fits(peer, amount) && DisplaceOne(peer, amount, now)) {
+  while (!Fits(peer, amount, had)) {
+    Place* const other = StillestOfAll(peer, amount, now);
+    if (other == nullptr) return;
+    Displace(*other);
   }
 }
 
-// The place that has stood still for longest, since `since` or before.
+void PlaceTable::Displace(Place& place) {
+  Unlink(place);
+  Count(place, static_cast<int64_t>(place.amount_));  // it is leaving
+  ++displaced_;
+  place.holder_->Displace();
+}
+
+// The place that has stood still for longest.
+Place* PlaceTable::Stillest(const Group& group) {
+  Place* stillest = group.first;
+  for (Place* place = group.first; place != nullptr; place = place->next_) {
+    if (place->holder_->still_since() < stillest->holder_->still_since()) stillest = place;
+  }
+  return stillest;
+}
+
+// The same, since `since` or before.
 Place* PlaceTable::Stillest(OfPeer& of_peer, loop::Clock::time_point since) {
   if (of_peer.still_since > since) return nullptr;  // it is not necessary to look at them
   Place* stillest = nullptr;
   of_peer.still_since = loop::Clock::time_point::max();
-  for (Place* place = of_peer.first; place != nullptr; place = place->next_) {
+  for (const auto& [id, group] : of_peer.groups) {
+    Place* const place = Stillest(group);
     const loop::Clock::time_point still =
         std::min(place->holder_->still_since(), loop::Clock::now());
     if (still >= of_peer.still_since) continue;
@@ -122,50 +174,54 @@ Place* PlaceTable::Stillest(OfPeer& of_peer, loop::Clock::time_point since) {
   return of_peer.still_since > since ? nullptr : stillest;
 }
 
-// Displaces a call for `amount` more of the peer: one of its own if that exceeds its share.
-bool PlaceTable::DisplaceOne(uint64_t peer, uint64_t amount, loop::Clock::time_point now) {
-  constexpr uint64_t kFarMore = 4;
+// What stands still, of the peer with the most; of `peer`, if it would exceed its share.
+Place* PlaceTable::StillestOfAll(uint64_t peer, uint64_t amount, loop::Clock::time_point now) {
   const bool own = !WithinShare(peer, amount);
-  const auto found = peers_.find(peer);
-  const uint64_t would_have = amount + (found == peers_.end() ? 0 : found->second.amount);
+  const uint64_t would_have = Has(peer) + amount;
   Place* stillest = nullptr;
   uint64_t most = 0;
   for (auto& [id, of_peer] : peers_) {
     if ((own && id != peer) || of_peer.amount <= most) continue;
-    const bool far_more = of_peer.amount / kFarMore >= would_have;
-    Place* const place = Stillest(of_peer, now - (far_more ? stall_ / 5 : stall_));
+    const bool at_once = cheap_ && of_peer.amount > would_have;
+    Place* const place = Stillest(of_peer, at_once ? now : now - stall_);
     if (place == nullptr) continue;
     stillest = place;
     most = of_peer.amount;
   }
-  if (stillest == nullptr) return false;
-  Unlink(*stillest);
-  leaving_ += stillest->amount_;
-  ++displaced_;
-  stillest->holder_->Displace();
-  return true;
+  return stillest;
+}
+
+// Of the connection of the same peer that has the most, if that has far more.
+Place* PlaceTable::OfLargestGroup(const Holder& holder, uint64_t amount,
+                                  loop::Clock::time_point now) {
+  constexpr uint64_t kFarMore = 4;
+  const auto found = peers_.find(holder.peer());
+  if (found == peers_.end()) return nullptr;
+  const Group* largest = nullptr;
+  uint64_t would_have = amount;
+  for (const auto& [id, group] : found->second.groups) {
+    if (id == holder.group()) would_have += group.amount;
+    if (largest == nullptr || group.amount > largest->amount) largest = &group;
+  }
+  if (largest->amount / kFarMore < would_have) return nullptr;
+  Place* const place = Stillest(*largest);
+  return place->holder_->still_since() > now ? nullptr : place;  // all of it computes
 }
 
 void PlaceTable::Shrink(Place& place, uint64_t amount) {
-  if (place.table_ == nullptr) return;
+  if (place.table_ == nullptr || place.amount_ <= amount) return;
   const std::lock_guard lock(mutex_);
-  const uint64_t less = place.amount_ - std::min(place.amount_, amount);
-  place.amount_ -= less;
-  if (place.of_peer_ == nullptr) {
-    leaving_ -= less;
-  } else {
-    place.of_peer_->amount -= less;
-    taken_ -= less;
-  }
+  Count(place, -static_cast<int64_t>(place.amount_ - amount));
+  place.amount_ = amount;
 }
 
 void PlaceTable::Give(Place& place) {
   if (std::exchange(place.table_, nullptr) == nullptr) return;
   const std::lock_guard lock(mutex_);
-  if (place.of_peer_ == nullptr) {
-    leaving_ -= place.amount_;
-  } else {
+  if (place.group_ != nullptr) {
     Unlink(place);
+  } else {
+    leaving_ -= place.amount_;
   }
   place.amount_ = 0;
 }
@@ -175,11 +231,12 @@ void PlaceTable::MoveTo(Place& from, Place& to) {
   to.table_ = std::exchange(from.table_, nullptr);
   to.holder_ = from.holder_;
   to.of_peer_ = from.of_peer_;
+  to.group_ = from.group_;
   to.amount_ = std::exchange(from.amount_, 0);
-  if (to.of_peer_ == nullptr) return;
+  if (to.group_ == nullptr) return;
   to.previous_ = from.previous_;
   to.next_ = from.next_;
-  (to.previous_ == nullptr ? to.of_peer_->first : to.previous_->next_) = &to;
+  (to.previous_ == nullptr ? to.group_->first : to.previous_->next_) = &to;
   if (to.next_ != nullptr) to.next_->previous_ = &to;
 }
 
@@ -190,8 +247,7 @@ bool PlaceTable::Within(uint64_t peer, uint64_t amount) const {
 
 uint64_t PlaceTable::Of(uint64_t peer) const {
   const std::lock_guard lock(mutex_);
-  const auto found = peers_.find(peer);
-  return found == peers_.end() ? 0 : found->second.amount;
+  return Has(peer);
 }
 
 uint64_t PlaceTable::taken() const {

@@ -1,9 +1,14 @@
-// The rule for everything that peers share: calls, memory, places in queues. A table has room for
-// so much, and one peer never gets the last quarter of it. A place belongs to a call that moves: if
-// the table is full, a newcomer takes the place of the call that has stood still for longest, of
-// the peer that has the most. Standing still means: no byte in either direction and no turn of
-// computing for `stall`, whatever the call has done before; for a fifth of that, if its peer has
-// four times as much as the newcomer's would have.
+// The rule for everything that peers share: calls, connections, memory, places in queues.
+//
+// A table has room for so much. A peer may take more as long as it then has at most three times as
+// much as was free: one peer alone gets three quarters, and each one leaves a quarter of what it
+// found for the next, whatever it does with the rest.
+//
+// A place belongs to a call that moves: if there is no room, a newcomer takes the place of the call
+// that has stood still for longest, of the peer that has the most, or of its own peer, if that has
+// its three quarters. Standing still means: no byte in either direction and no turn of computing
+// for `stall`, whatever the call has done before. If none does, a connection that has little takes
+// a place of the connection of the same peer that has the most and at least four times as much.
 //
 //   class ServerCall : private Holder { void OnDisplaced() override { ...end the call... } };
 //   PlaceTable calls(4096, seconds(5));
@@ -20,6 +25,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "absl/container/flat_hash_map.h"
 #include "server/loop/loop.h"
 #include "server/loop/posted.h"
 #include "server/scheduling/peer_share.h"
@@ -32,6 +38,8 @@ class PlaceTable;
 class Holder : private loop::Posted {
  public:
   uint64_t peer() const { return peer_; }
+  // Its connection, among those of the peer; 0: it is none of several.
+  uint64_t group() const { return group_; }
 
   // The next five are safe from any thread.
 
@@ -50,7 +58,8 @@ class Holder : private loop::Posted {
   }
 
  protected:
-  Holder(loop::Loop& loop, uint64_t peer, loop::Clock::time_point now) : loop_(loop), peer_(peer) {
+  Holder(loop::Loop& loop, uint64_t peer, loop::Clock::time_point now, uint64_t group = 0)
+      : loop_(loop), peer_(peer), group_(group) {
     Idle(now);
   }
   ~Holder() = default;  // REQUIRES: holds no place; !displaced()
@@ -69,6 +78,7 @@ class Holder : private loop::Posted {
 
   loop::Loop& loop_;
   const uint64_t peer_;
+  const uint64_t group_;
   std::atomic<loop::Clock::rep> still_since_;
   std::atomic<bool> told_{false};
   std::atomic<bool> posted_{false};
@@ -79,45 +89,55 @@ class Place {
  public:
   Place() = default;
   Place(Place&& other) noexcept;
-  Place& operator=(Place&&) = delete;
+  Place& operator=(Place&& other) noexcept;  // REQUIRES: this one is empty
   ~Place();
 
   uint64_t amount() const { return amount_; }
+  // For OnDisplaced: whether this is the place that is another's.
+  bool lost() const { return table_ != nullptr && group_ == nullptr; }
 
  private:
   friend class PlaceTable;
-  struct OfPeer {
+  // What a connection has.
+  struct Group {
     uint64_t amount = 0;
     Place* first = nullptr;
-    loop::Clock::time_point still_since;  // none of these has stood still for longer
+  };
+  struct OfPeer {
+    uint64_t amount = 0;
+    loop::Clock::time_point still_since;  // none of its calls has stood still for longer
+    std::unordered_map<uint64_t, Group> groups;
   };
 
   PlaceTable* table_ = nullptr;
   Holder* holder_ = nullptr;
-  OfPeer* of_peer_ = nullptr;  // null: it is leaving
+  Group* group_ = nullptr;  // null: it is leaving
+  OfPeer* of_peer_ = nullptr;
   uint64_t amount_ = 0;
-  Place* previous_ = nullptr;
+  Place* previous_ = nullptr;  // in its group
   Place* next_ = nullptr;
 };
 
 // Thread-safe. Must outlive its places.
 class PlaceTable {
  public:
-  PlaceTable(uint64_t most, loop::Clock::duration stall) : most_(most), stall_(stall) {}
+  // `cheap`: what has a place is easily made again. It goes at once, however short it has stood
+  // still, for a newcomer whose peer has fewer.
+  PlaceTable(uint64_t most, loop::Clock::duration stall, bool cheap = false)
+      : most_(most), stall_(stall), cheap_(cheap) {}
 
-  // Takes room for `amount` in any unit. If there is too little, of all or of its peer's share,
-  // calls that stand still are displaced; what they have counts as free, as long as it is little.
-  // False: there is no room. A peer that has nothing may have more than its share. A place that has
-  // some of this table already gets more.
+  // Takes room for `amount` in any unit. If there is too little, others are displaced; what they
+  // have counts as free, as long as it is little. False: there is no room. A peer that has nothing
+  // may have more than its share. A place that has some of this table already gets more.
   bool Take(Place& place, Holder& holder, uint64_t amount);
   // The same, but displaces nobody, and what is leaving is not free.
   bool TakeFree(Place& place, Holder& holder, uint64_t amount);
+  // Displaces calls that stand still, until `amount` more for `peer` is free or will soon be.
+  void MakeRoom(uint64_t peer, uint64_t amount);
   // Reduces a place to `amount`. Does nothing if it has no more than that.
   void Shrink(Place& place, uint64_t amount);
   // Does nothing if the place is empty.
   void Give(Place& place);
-  // Displaces calls that stand still, until `amount` more for `peer` is free or will soon be.
-  void MakeRoom(uint64_t peer, uint64_t amount);
 
   // Whether the peer stays within its share with `amount` more.
   bool Within(uint64_t peer, uint64_t amount) const;
@@ -131,20 +151,25 @@ class PlaceTable {
  private:
   friend class Place;
   using OfPeer = Place::OfPeer;
+  using Group = Place::Group;
   // All of these require that mutex_ is held.
-  bool Fits(uint64_t peer, uint64_t amount) const;
-  static bool IsLeaving(const Place& place) {
-    return place.table_ != nullptr && place.of_peer_ == nullptr;
-  }
+  uint64_t Has(uint64_t peer) const;
   bool WithinShare(uint64_t peer, uint64_t amount) const;
+  // Whether there is room, also for a peer that gets no more than it `had`.
+  bool Fits(uint64_t peer, uint64_t amount, uint64_t had) const;
+  static Place* Stillest(const Group& group);
   static Place* Stillest(OfPeer& of_peer, loop::Clock::time_point since);
-  bool DisplaceOne(uint64_t peer, uint64_t amount, loop::Clock::time_point now);
+  Place* StillestOfAll(uint64_t peer, uint64_t amount, loop::Clock::time_point now);
+  Place* OfLargestGroup(const Holder& holder, uint64_t amount, loop::Clock::time_point now);
+  void Displace(Place& place);
   void Add(Place& place, Holder& holder, uint64_t amount);
+  void Count(const Place& place, int64_t by);
   void Unlink(Place& place);
   void MoveTo(Place& from, Place& to);
 
   const uint64_t most_;
   const loop::Clock::duration stall_;
+  const bool cheap_;
   mutable std::mutex mutex_;
   std::unordered_map<uint64_t, OfPeer> peers_;
   uint64_t taken_ = 0;    // without what is leaving

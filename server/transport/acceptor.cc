@@ -12,7 +12,6 @@
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
 #include "server/transport/notes.h"
-#include "server/transport/peer.h"
 
 namespace quantd::transport {
 namespace {
@@ -23,38 +22,6 @@ constexpr int kMostWaiting = 4096;  // the same as in net/listen.cc
 constexpr std::chrono::milliseconds kRest{50};
 
 int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
-
-// Moves a connection to its loop.
-class Arrival final : public loop::Posted {
- public:
-  Arrival(ConnectionSet& set, int fd, Peer peer, bool secure)
-      : set_(set), fd_(fd), peer_(std::move(peer)), secure_(secure) {}
-
- private:
-  void Run() override {
-    Connection::Open(set_, fd_, peer_, secure_);
-    delete this;
-  }
-  ConnectionSet& set_;
-  const int fd_;
-  Peer peer_;
-  const bool secure_;
-};
-
-class Eviction final : public loop::Posted {
- public:
-  Eviction(ConnectionSet& set, uint64_t peer, bool idle_only)
-      : set_(set), peer_(peer), idle_only_(idle_only) {}
-
- private:
-  void Run() override {
-    set_.Evict(peer_, idle_only_);
-    delete this;
-  }
-  ConnectionSet& set_;
-  const uint64_t peer_;
-  const bool idle_only_;
-};
 
 }  // namespace
 
@@ -94,26 +61,14 @@ bool Acceptor::AcceptOne() {
     return errno == EINTR || errno == ECONNABORTED;
   }
   TransportContext& context = transport_.context();
-  Peer peer{net::PeerOf(fd)};
-  ConnectionSet& set = transport_.NextSet();
-  const PeerTable::Outcome outcome = context.peers.Add(peer.id, set.index());
-  if (outcome.someone_goes) {
-    context.counters.CountEnd(ConnectionEnd::kTooMany);
-    NoteAbuse(context.counters,
-              outcome.may_come ? AbuseAction::kConnectionEvicted : AbuseAction::kConnectionRefused,
-              peer.name);
-    ConnectionSet& from = transport_.set(outcome.set);
-    from.loop().Post(*new Eviction(from, outcome.peer, outcome.idle_only));
-  }
-  if (!outcome.may_come) {
-    close(fd);
-    return true;
-  }
-  peer.account = outcome.account;
-  context.counters.accepted.fetch_add(1, std::memory_order_relaxed);
-  set.Expect();
+  net::Peer peer = net::PeerOf(fd);
   const bool secure = context.certificates != nullptr && !listener_.is_unix();
-  set.loop().Post(*new Arrival(set, fd, std::move(peer), secure));
+  if (Connection::Open(transport_.NextSet(), fd, peer, secure)) {
+    context.counters.accepted.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    context.counters.CountEnd(ConnectionEnd::kTooMany);
+    NoteAbuse(context.counters, AbuseAction::kConnectionRefused, peer.name);
+  }
   return true;
 }
 

@@ -1,9 +1,9 @@
 // Accepts connections from a listening socket. It must always be able to accept: also when the
 // process is out of descriptors (one is kept for that), and when there are too many connections.
 //
-// When the maximum is reached, a newcomer is let in only in place of another connection: if the
-// peer with the most connections has more than the newcomer's peer, its connection that has been
-// quiet for longest is closed. So one peer can't lock out the others.
+// When the maximum is reached, a newcomer is let in only in place of another connection
+// (scheduling/places.h): of the peer with the most, if that has more than the newcomer's peer would
+// have, the one whose calls have stood still for longest. So one peer can't lock out the others.
 #ifndef QUANTD_SERVER_TRANSPORT_ACCEPTOR_H_
 #define QUANTD_SERVER_TRANSPORT_ACCEPTOR_H_
 

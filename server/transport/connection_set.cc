@@ -19,24 +19,7 @@ void ConnectionSet::Add(Connection& connection) {
 
 void ConnectionSet::Remove(Connection& connection) {
   connections_.erase(&connection);
-  Missed(connection.peer());
-}
-
-void ConnectionSet::Missed(const Peer& peer) {
-  size_.fetch_sub(1, std::memory_order_relaxed);
-  context_.peers.Remove(peer.id, index_);
-}
-
-void ConnectionSet::Evict(uint64_t peer, bool idle_only) {
-  Connection* quietest = nullptr;
-  const auto order = [](const Connection& connection) {
-    return std::pair(connection.streams(), connection.heard_at());
-  };
-  for (Connection* connection : connections_) {
-    if (connection->peer().id != peer || (idle_only && connection->streams() != 0)) continue;
-    if (quietest == nullptr || order(*connection) < order(*quietest)) quietest = connection;
-  }
-  if (quietest != nullptr) quietest->Close();
+  Missed();
 }
 
 void ConnectionSet::GoAway() {

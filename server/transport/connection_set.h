@@ -9,23 +9,17 @@
 #include "server/loop/loop.h"
 #include "server/transport/handshakes.h"
 #include "server/transport/inflater.h"
-#include "server/transport/peer.h"
 #include "server/transport/transport_context.h"
 
 namespace quantd::transport {
 
 class Connection;
 
-// Used only on the thread that leads loop(), except for size().
+// Used only on the thread that leads loop(), unless noted otherwise.
 class ConnectionSet final : private loop::Timer {
  public:
-  // `index`: the number of this set among all sets.
-  ConnectionSet(TransportContext& context, loop::Loop& loop, size_t index)
-      : context_(context),
-        loop_(loop),
-        index_(index),
-        handshakes_(loop),
-        inflater_(loop, context.pool) {}
+  ConnectionSet(TransportContext& context, loop::Loop& loop)
+      : context_(context), loop_(loop), handshakes_(loop), inflater_(loop, context.pool) {}
   // REQUIRES: empty.
   ~ConnectionSet() { loop_.timers().Clear(*this); }
 
@@ -33,15 +27,14 @@ class ConnectionSet final : private loop::Timer {
   loop::Loop& loop() const { return loop_; }
   Handshakes& handshakes() { return handshakes_; }
   Inflater& inflater() { return inflater_; }
-  size_t index() const { return index_; }
-  // Safe from any thread. Includes connections that are about to be added (Expect).
+  // The following are safe from any thread. The size includes connections that are about to be
+  // added (Expect), unless they will not come (Missed).
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   void Expect() { size_.fetch_add(1, std::memory_order_relaxed); }
+  void Missed() { size_.fetch_sub(1, std::memory_order_relaxed); }
 
   void Add(Connection& connection);
   void Remove(Connection& connection);
-  // An expected connection will not come.
-  void Missed(const Peer& peer);
 
   // Makes every connection tell its client to make no more calls.
   void GoAway();
@@ -49,16 +42,12 @@ class ConnectionSet final : private loop::Timer {
   void EndCalls(const absl::Status& status);
   // Closes all connections.
   void Close();
-  // Closes a connection of this peer: of those with the fewest calls, the one that has been quiet
-  // for longest. `idle_only`: only one without calls.
-  void Evict(uint64_t peer, bool idle_only);
 
  private:
   void Fire() override;
 
   TransportContext& context_;
   loop::Loop& loop_;
-  const size_t index_;
   Handshakes handshakes_;
   Inflater inflater_;
   std::set<Connection*> connections_;

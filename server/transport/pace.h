@@ -1,9 +1,11 @@
-// Measures whether something is fast enough: bytes per window of time, one window after the
-// other.
+// Measures whether something is fast enough. Bytes earn the time that they take at the least rate;
+// nothing is saved for later.
 #ifndef QUANTD_SERVER_TRANSPORT_PACE_H_
 #define QUANTD_SERVER_TRANSPORT_PACE_H_
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 namespace quantd::transport {
@@ -12,26 +14,21 @@ class Pace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts measuring; `bytes` is the total so far.
-  void Start(Clock::time_point now, uint64_t bytes) {
-    since_ = now;
-    bytes_ = bytes;
+  void Start(Clock::time_point now) { earned_until_ = now; }
+  // So many bytes have moved; `rate` is the least number in a second.
+  void Moved(Clock::time_point now, size_t bytes, uint64_t rate) {
+    const std::chrono::duration<double> earned(static_cast<double>(bytes) /
+                                               static_cast<double>(rate));
+    earned_until_ =
+        std::min(earned_until_ + std::chrono::duration_cast<Clock::duration>(earned), now);
   }
-  // Whether fewer than `rate` bytes per second were moved in the last whole window. `bytes` is the
-  // total so far.
-  bool TooSlow(Clock::time_point now, uint64_t bytes, uint64_t rate,
-               std::chrono::milliseconds window) {
-    if (now - since_ < window) return false;
-    const double seconds = std::chrono::duration<double>(now - since_).count();
-    const bool slow = static_cast<double>(bytes - bytes_) < seconds * static_cast<double>(rate) ||
-                      bytes == bytes_;
-    Start(now, bytes);
-    return slow;
+  // Whether it has fallen behind by more than `patience`.
+  bool TooSlow(Clock::time_point now, Clock::duration patience) const {
+    return now - earned_until_ > patience;
   }
 
  private:
-  Clock::time_point since_;
-  uint64_t bytes_ = 0;
+  Clock::time_point earned_until_;
 };
 
 }  // namespace quantd::transport

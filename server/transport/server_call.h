@@ -31,15 +31,16 @@
 #include "server/loop/loop.h"
 #include "server/loop/timers.h"
 #include "server/memory/buffer.h"
+#include "server/net/peer_name.h"
 #include "server/scheduling/places.h"
 #include "server/transport/head.h"
+#include "server/transport/http2.h"
 #include "server/transport/inflater.h"
 #include "server/transport/pace.h"
+#include "server/transport/transport_context.h"
 #include "server/wire/call_status.h"
 
 namespace quantd::transport {
-
-class Connection;
 
 // A received message.
 struct Message {
@@ -78,7 +79,38 @@ class Cancellable {
   ~Cancellable() = default;
 };
 
+class ServerCall;
+
+// What a call needs of its connection, besides the codec.
+class Carrier {
+ public:
+  // The call has written a message, which earns credit.
+  virtual void OnMessage() = 0;
+  // The call, or an item of a stream, was answered; `bytes` of the answer are still to be sent.
+  virtual void Answered(size_t bytes) = 0;
+  // Frees a buffer, but not while bytes that were read into it have not been processed.
+  virtual void Drop(memory::Buffer buffer) = 0;
+  // Closes the connection if its socket takes nothing. Returns whether it does.
+  virtual bool CloseIfBlocked() = 0;
+  // The call is over for the connection: it is closed, and none of its bytes wait to be sent.
+  virtual void Forget(ServerCall& call) = 0;
+
+ protected:
+  ~Carrier() = default;
+};
+
+// Where a call lives. The first two are gone once the call is over for its connection.
+struct CallSite {
+  Carrier& carrier;
+  Http2& http2;
+  TransportContext& context;
+  loop::Loop& loop;
+  Inflater& inflater;
+  std::shared_ptr<const net::Peer> peer;
+};
+
 class ServerCall final : public scheduling::Holder,
+                         private Stream,
                          private admission::Upload,
                          private Inflating,
                          private loop::Timer {
@@ -87,7 +119,7 @@ class ServerCall final : public scheduling::Holder,
   // The HTTP/2 stream id.
   int32_t id() const { return id_; }
   // The caller, for the log: see Peer.
-  const std::string& peer_name() const { return *peer_name_; }
+  const std::string& peer_name() const { return peer_->name; }
   const Head& head() const { return head_; }
   int method() const { return method_; }  // the result of CallHandler::Find
   loop::Clock::time_point arrived_at() const { return arrived_at_; }
@@ -132,9 +164,19 @@ class ServerCall final : public scheduling::Holder,
   // What Interrupt cancels; may be nullptr.
   void WaitsFor(Cancellable* cancellable) { waits_for_ = cancellable; }
 
- private:
-  friend class Connection;
+  // The following are for the call's connection. The call deletes itself once it is over for both.
 
+  ServerCall(const CallSite& site, int32_t id, Head head);
+  // The headers are complete: starts the call after HTTP/2 has processed all bytes that have
+  // arrived, or refuses it.
+  void Begin();
+  // Gives up a message that has waited for room for too long, and a response that the peer does not
+  // read while others wait for its memory. Called a few times a second.
+  void Look(loop::Clock::time_point now, bool anyone_waits);
+  // Nothing more of it will be sent.
+  void OnConnectionClosed();
+
+ private:
   // Starts the call after HTTP/2 has processed all bytes that have arrived.
   class Starter final : public loop::Posted {
    public:
@@ -145,20 +187,21 @@ class ServerCall final : public scheduling::Holder,
     ServerCall& stream_;
   };
 
-  ServerCall(Connection& connection, int32_t id);
   ~ServerCall() = default;
 
-  // Receiving: called by the connection.
-  void Begin(int method);
+  absl::Status TakePlace(bool watches);
+  void Abandon();
   void Start();
-  void OnFrame(size_t bytes, bool is_last);
-  void OnData(const uint8_t* data, size_t size);
-  void OnPadding(int64_t window);
-  void OnRemoteEnd();
+
+  // Receiving: Stream's.
+  void OnFrame(size_t bytes, bool is_last) override;
+  void OnData(const uint8_t* data, size_t size) override;
+  absl::Span<uint8_t> Place() const override;
+  size_t frame_bytes() const override { return frame_bytes_; }
+  void OnPadding(int64_t window) override;
+  void OnRemoteEnd() override;
+  void OnClosed() override;
   void CheckRemoteEnd();
-  void OnClosed();
-  // Where the next bytes of the message go, if its memory is reserved; otherwise empty.
-  absl::Span<uint8_t> Place() const;
   void BeginMessage();
   bool MakeRoom();
   void AskForMore();
@@ -181,43 +224,53 @@ class ServerCall final : public scheduling::Holder,
   void OnInflated(const absl::Status& status, memory::Buffer buffer, size_t size) override;
   void Fire() override;  // the deadline has passed
 
-  // Sending: called by the connection.
+  // Sending: Stream's.
+  Offer NextFrame(size_t most) override;
+  const uint8_t* Pull(size_t size) override;
+  void Sent(size_t size) override;
+  void OnEndSent() override { trailers_sent_ = true; }
+
   bool sending() const { return out_.begin != nullptr; }
   // Whether nothing follows what is being pulled, for now.
   bool nothing_behind() const {
     return batch_.empty() && next_out_.begin == nullptr && unmade_ == 0;
   }
+  // Whether only the trailers are left.
+  bool nothing_left() const { return finishing_ && unpulled() == 0 && nothing_behind(); }
   size_t unpulled() const { return out_.size - unmade_ - pulled_; }
   size_t unsent() const { return unpulled() + unmade_ + batch_.size() + next_out_.size; }
+  // Whether the peer's windows have room for everything that is to be sent.
+  bool HasRoom() const {
+    return unsent() == 0 || static_cast<int64_t>(unsent()) <= http2_.Room(id_);
+  }
   // Whether the call was interrupted and has finished: it must end without waiting for its peer.
   bool ends() const { return finishing_ && interrupted() && !cut_off_ && !http_closed_; }
-  // Makes the next part of the message if that is needed. Returns whether there is more to send.
+  void Send();
+  void SendTrailers();
+  // Makes the next part of the message if that is needed. Returns whether it has.
   bool MakeMore();
-  // The next bytes, for a frame that was offered. REQUIRES: size <= unpulled().
-  const uint8_t* Pull(size_t size);
   void StartNext();
   void SendFromOwnBytes();
   // Nothing more of the response is sent.
   void CutOff();
   void DropUnsent();
-  void Sent(size_t bytes);
+  void GiveUpResponse();
   void MaybeClosed();
   void CompleteFinish();
   void MaybeDelete();
 
-  Connection* connection_;  // null once the connection is gone
+  Carrier* carrier_;  // null once the connection is gone
+  Http2& http2_;      // gone with it
+  TransportContext& context_;
   loop::Loop& loop_;
   admission::Receiving& receiving_;
-  memory::Pool& pool_;
   Inflater& inflater_;
   const int32_t id_;
-  const std::shared_ptr<const std::string> peer_name_;  // outlives the connection
+  const std::shared_ptr<const net::Peer> peer_;  // outlives the connection
   int method_ = -1;
   Head head_;
   loop::Clock::time_point arrived_at_;
   loop::Clock::time_point message_began_at_;
-  ServerCall* previous_ = nullptr;  // in the connection's list of streams
-  ServerCall* next_ = nullptr;
 
   // The message that is being received.
   enum class Incoming : uint8_t { kPrefix, kBody, kCompressed, kComplete, kRead };
@@ -261,8 +314,7 @@ class ServerCall final : public scheduling::Holder,
   size_t pulled_ = 0;                   // bytes of out_ in frames, gRPC's prefix included
   size_t offered_ = 0;                  // bytes after those, in a frame that nghttp2 holds
   size_t sent_ = 0;                     // bytes of out_ that the kernel has
-  Pace pace_;                           // the pace of all_sent_
-  uint64_t all_sent_ = 0;               // bytes of all messages that the kernel has
+  Pace pace_;                           // of the bytes that the kernel takes
   loop::Event* written_ = nullptr;
   wire::CallStatus finish_;
   loop::Event* finished_ = nullptr;

@@ -1,50 +1,32 @@
 #include "server/transport/transport.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
+#include <deque>
 #include <thread>
 #include <utility>
 
+#include "absl/synchronization/blocking_counter.h"
 #include "server/transport/acceptor.h"
 #include "server/transport/connection.h"
 
 namespace quantd::transport {
 namespace {
 
-// A function to run on all loops, and a count of those that have run it.
-class Countdown {
- public:
-  explicit Countdown(size_t count) : left_(count) {}
-  void Down() {
-    const std::lock_guard lock(mutex_);
-    if (--left_ == 0) none_.notify_all();
-  }
-  void Wait() {
-    std::unique_lock lock(mutex_);
-    none_.wait(lock, [this] { return left_ == 0; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable none_;
-  size_t left_;
-};
-
-template <typename Function>
+// Runs a function on the loop of a set.
 class Job final : public loop::Posted {
  public:
-  Job(Function& function, ConnectionSet* set, Countdown& countdown)
-      : function_(function), set_(set), countdown_(countdown) {}
+  Job(absl::FunctionRef<void(ConnectionSet&)> function, ConnectionSet& set,
+      absl::BlockingCounter& left)
+      : function_(function), set_(set), left_(left) {}
 
  private:
   void Run() override {
-    function_(*set_);
-    countdown_.Down();
+    function_(set_);
+    left_.DecrementCount();
   }
-  Function& function_;
-  ConnectionSet* set_;
-  Countdown& countdown_;
+  absl::FunctionRef<void(ConnectionSet&)> function_;
+  ConnectionSet& set_;
+  absl::BlockingCounter& left_;
 };
 
 }  // namespace
@@ -52,21 +34,19 @@ class Job final : public loop::Posted {
 Transport::Transport(TransportContext& context, const std::vector<loop::Loop*>& loops)
     : context_(context) {
   for (loop::Loop* loop : loops) {
-    sets_.push_back(std::make_unique<ConnectionSet>(context, *loop, sets_.size()));
+    sets_.push_back(std::make_unique<ConnectionSet>(context, *loop));
   }
 }
 
 Transport::~Transport() = default;
 
-template <typename Function>
-void Transport::OnEveryLoop(Function function) {
-  Countdown countdown(sets_.size());
-  std::vector<std::unique_ptr<Job<Function>>> jobs;
+void Transport::OnEveryLoop(absl::FunctionRef<void(ConnectionSet&)> function) {
+  absl::BlockingCounter left(static_cast<int>(sets_.size()));
+  std::deque<Job> jobs;
   for (const std::unique_ptr<ConnectionSet>& set : sets_) {
-    jobs.push_back(std::make_unique<Job<Function>>(function, set.get(), countdown));
-    set->loop().Post(*jobs.back());
+    set->loop().Post(jobs.emplace_back(function, *set, left));
   }
-  countdown.Wait();
+  left.Wait();
 }
 
 absl::StatusOr<std::string> Transport::Listen(absl::string_view address, mode_t socket_mode) {

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/loop/loop.h"
@@ -62,10 +63,8 @@ class Transport {
   TransportContext& context() const { return context_; }
   // The set for the next connection: that of the loop with the fewest.
   ConnectionSet& NextSet();
-  ConnectionSet& set(size_t index) { return *sets_[index]; }
   // Runs a function on every loop, and waits until all have run it.
-  template <typename Function>
-  void OnEveryLoop(Function function);
+  void OnEveryLoop(absl::FunctionRef<void(ConnectionSet&)> function);
 
   TransportContext& context_;
   std::vector<std::unique_ptr<ConnectionSet>> sets_;

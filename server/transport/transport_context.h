@@ -13,7 +13,6 @@
 #include "server/memory/buffer.h"
 #include "server/scheduling/places.h"
 #include "server/transport/call_handler.h"
-#include "server/transport/peer_table.h"
 
 namespace quantd::transport {
 
@@ -41,7 +40,7 @@ struct Limits {
   // time; after it, the client is assumed to know. A busy client may then still make calls that the
   // server never sees.
   std::chrono::milliseconds leave_timeout{5'000};
-  // A call without progress for this long loses its place in a full table (loop/places.h).
+  // A call without progress for this long loses its place in a full table (scheduling/places.h).
   std::chrono::milliseconds stall{5'000};
   // So does one that is slower than this number of bytes per second over the same time.
   uint64_t min_rate = 64 << 10;
@@ -84,8 +83,6 @@ struct Counters {
   std::atomic<int64_t> calls{0};  // open now, without watches
   std::atomic<int64_t> watches{0};
   std::atomic<int64_t> throttled_now{0};
-  // Bytes that connections have caused and do not read, and input that waits because of that.
-  std::atomic<int64_t> backlog{0};
   std::array<std::atomic<uint64_t>, access::kRefusals> refused_handshakes{};
 
   void CountEnd(ConnectionEnd why) {
@@ -106,7 +103,10 @@ struct TransportContext {
   const Limits limits;
   // For TCP connections; null: plain text. Unix sockets are always plain text.
   const access::Certificates* certificates = nullptr;
-  PeerTable peers{limits.max_connections};
+  scheduling::PlaceTable connections{static_cast<uint64_t>(limits.max_connections), limits.stall,
+                                     true};
+  // Bytes that connections have caused and do not read, and input that waits because of that.
+  scheduling::PlaceTable backlog{static_cast<uint64_t>(limits.max_backlog), limits.stall};
   scheduling::PlaceTable calls{static_cast<uint64_t>(limits.max_calls), limits.stall};
   scheduling::PlaceTable watches{static_cast<uint64_t>(limits.max_watches), limits.stall};
   Counters counters = {};

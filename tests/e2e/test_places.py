@@ -10,8 +10,8 @@ import time
 import grpc
 import pytest
 
-from attack_table import AGAIN, SMALL, first_of, in_frames, varint
-from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SERVICE, SETTINGS, Peer, frame, message, settings
+from attack_table import AGAIN, CANCEL, SMALL, first_of, in_frames, varint
+from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, RST_STREAM, SERVICE, SETTINGS, Peer, frame, message, settings
 from support import pb_grpc, quantize, wait_for
 
 pytestmark = pytest.mark.gate
@@ -20,10 +20,11 @@ STALL = 1.0
 SECONDS = 4.0  # of each attack
 
 
-def calls(count, body, method="DynamicQuantize"):
-    """`count` calls on the streams 1, 3, 5 and so on."""
+def calls(count, body, method="DynamicQuantize", begin=1):
+    """`count` calls on the streams `begin`, `begin` + 2 and so on."""
     first = first_of(SERVICE + method)
-    return b"".join(frame(HEADERS, END_HEADERS, s, first if s == 1 else AGAIN) + body(s) for s in range(1, 2 * count, 2))
+    streams = range(begin, begin + 2 * count, 2)
+    return b"".join(frame(HEADERS, END_HEADERS, s, first if s == 1 else AGAIN) + body(s) for s in streams)
 
 
 def whole(stream):
@@ -54,10 +55,10 @@ ATTACKS = {
 
 
 class Standing:
-    """Opens the connections and sends; then stands still, but is ready to send the next calls when they are ended."""
+    """Opens the connections and sends; then stands still, or resets all calls every `again` seconds and begins as many."""
 
-    def __init__(self, server, name, source):
-        self.server, self.source = server, source
+    def __init__(self, server, name, source, again=None):
+        self.server, self.source, self.again = server, source, again
         self.connections, self.addresses, self.streams, self.body, self.window, *self.method = ATTACKS[name]
         self.stop = threading.Event()
         self.thread = threading.Thread(target=self.run)
@@ -73,7 +74,12 @@ class Standing:
             peer.connect((host, int(port)))
             self.sockets.append(peer)
         left = {peer: data for peer in self.sockets}
+        begin, at = 1, time.monotonic()
         while not self.stop.wait(0.01):
+            if self.again and not left and time.monotonic() > at + self.again:
+                resets = b"".join(frame(RST_STREAM, 0, s, CANCEL) for s in range(begin, begin + 2 * self.streams, 2))
+                begin, at = begin + 2 * self.streams, time.monotonic()
+                left = dict.fromkeys(self.sockets, resets + calls(self.streams, self.body, *self.method, begin=begin))
             for peer in list(left):
                 try:
                     peer.setblocking(False)
@@ -144,6 +150,19 @@ def test_who_stands_still_loses_its_place(start, name, source):
     assert not refused, f"{len(refused)} of {len(later)}: {refused[:2]}"
     assert max(seconds for _, seconds, _ in honest.calls) < 0.4 * STALL, "nobody waits for those who stand still"
     wait_for(lambda: server.metrics()["quantd_calls"] == 0, 10, "nothing is left of the attack")
+
+
+@pytest.mark.parametrize("name, source", [("calls_of_nothing", 2), ("calls_of_nothing", 1), ("windows_of_zero", 2)])
+def test_who_begins_again_and_again_leaves_room(start, name, source):
+    """No call stands still for long enough to lose its place."""
+    server = start(f"--stall_timeout={STALL}s", "--max_connections=64")
+    honest = Honest(server)
+    honest.stub.Quantize(quantize([1.0]), timeout=10)
+    with Standing(server, name, source, again=0.3):
+        honest.during(SECONDS)
+    honest.say(name)
+    refused = [failed for _, _, failed in honest.calls if failed]
+    assert len(refused) < len(honest.calls) / 100, f"{len(refused)} of {len(honest.calls)}: {refused[:2]}"
 
 
 def test_memory_is_counted_as_it_is_taken(start):

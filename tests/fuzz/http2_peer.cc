@@ -59,10 +59,9 @@ class Peer final : private loop::Posted {
   void Run() override {
     if (leaves_) return loop::Loop::Leave();
     if (server_fd_ >= 0) {
-      Require(context_.peers.Add(1, 0).may_come, "there is room for a connection");
-      set_.Expect();
       const int fd = std::exchange(server_fd_, -1);
-      transport::Connection::Open(set_, fd, {1, "fuzzer"});
+      Require(transport::Connection::Open(set_, fd, {1, "fuzzer"}),
+              "there is room for a connection");
       const int little = 1;  // after Open, which sets it
       if (deaf_) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little));
     }
@@ -156,7 +155,7 @@ transport::Limits LimitsOf(uint8_t around, transport::Limits limits) {
 int OneMethod::Find(absl::string_view path) const { return path == kPath ? 0 : -1; }
 
 wire::CallStatus OneMethod::Refuse(const transport::ServerCall& /*stream*/, int /*method*/,
-                                     const absl::Status& status) const {
+                                   const absl::Status& status) const {
   return wire::ToCallStatus(status);
 }
 
@@ -170,14 +169,14 @@ void Converse(OneMethod& service, const Surroundings& surroundings, absl::string
   context.draining = (around & kDraining) != 0;
   loop::Loop& loop = TheLoop();
   {
-    transport::ConnectionSet set(context, loop, 0);
+    transport::ConnectionSet set(context, loop);
     Peer peer(service, context, set, surroundings.quiet_iterations, around, input);
     loop.Lead();
   }
   Require(loop.timers().empty(), "no timer is set");
   Require(context.counters.calls == 0 && context.counters.connections == 0,
           "nothing is counted on");
-  Require(context.peers.connections() == 0, "the peer's place is free");
+  Require(context.connections.taken() == 0, "the peer's place is free");
   Require(receiving.held_bytes() == 0 && receiving.waiting() == 0, "nothing is set aside");
   Require(service.pool.used_bytes() == 0, "no buffer is kept");
 }

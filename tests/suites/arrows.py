@@ -128,9 +128,9 @@ server/options              723    283
 server/process              632    302
 server/regions              978    622
 server/rpc                 2505   1953
-server/scheduling           938    911
+server/scheduling          1006    955
 server/trace                320    186
-server/transport           4870   3321
+server/transport           4870   3690
 server/wire                1947   2225
 server                     1359    219
 client/checkpoints         5516      0

@@ -19,8 +19,8 @@ constexpr seconds kStall{5};
 
 class TestHolder final : public Holder {
  public:
-  TestHolder(loop::LedLoop& loop, uint64_t peer, loop::Clock::duration still)
-      : Holder(*loop, peer, loop::Clock::now() - still) {}
+  TestHolder(loop::LedLoop& loop, uint64_t peer, loop::Clock::duration still, uint64_t group = 0)
+      : Holder(*loop, peer, loop::Clock::now() - still, group) {}
   Place place;
   bool lost = false;
 
@@ -60,10 +60,56 @@ class Places : public testing::Test {
 
 TEST_F(Places, TheStillestOfThePeerWithTheMostIsDisplaced) {
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(Take(1, seconds(6 + i % 3)));  // 0 to 8: 2 is stillest
-  for (int i = 0; i < 7; ++i) EXPECT_TRUE(Take(2, seconds(60)));         // stiller, but fewer
-  EXPECT_TRUE(Take(3));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(Take(2, seconds(60)));         // stiller, but fewer
+  for (uint64_t peer = 3; peer < 5; ++peer) EXPECT_TRUE(Take(peer));
+  EXPECT_EQ(table_.taken(), 16U);
+  EXPECT_TRUE(Take(5));
   EXPECT_EQ(Lost(), std::vector<size_t>{2});
   EXPECT_EQ(table_.displaced(), 1U);
+}
+
+// Whatever peers take, and whether they stand still or end their calls and begin them again.
+TEST_F(Places, SomethingStaysFreeForTheNextPeer) {
+  constexpr uint64_t kMost = 3'000;
+  PlaceTable table(kMost, kStall);
+  for (uint64_t peers = 1; peers <= 5; ++peers) {
+    std::deque<TestHolder> calls;
+    for (int round = 0; round < 10; ++round) {
+      for (uint64_t peer = 1; peer <= peers; ++peer) {
+        do {
+          calls.emplace_back(loop_, peer, loop::Clock::duration());
+        } while (table.Take(calls.back().place, calls.back(), 1));
+      }
+      EXPECT_GE(kMost - table.taken(), kMost >> (2 * peers)) << "each leaves a quarter";
+      for (size_t i = static_cast<size_t>(round) % 3; i < calls.size(); i += 3) {
+        table.Give(calls[i].place);
+      }
+    }
+    for (TestHolder& call : calls) table.Give(call.place);
+  }
+  EXPECT_EQ(table.displaced(), 0U);
+}
+
+// None stands still, and their peer has its share.
+TEST_F(Places, AConnectionThatHasLittleTakesAPlaceOfTheOneWithTheMost) {
+  std::deque<TestHolder> calls;
+  const auto take = [&](uint64_t connection) {
+    TestHolder& call = calls.emplace_back(loop_, 1, loop::Clock::duration(), connection);
+    return table_.Take(call.place, call, 1);
+  };
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(take(i < 3 ? 1 : 2));
+  for (size_t i = 0; i < 12; ++i) {
+    if (i % 3 != 0) calls[i].Moved(loop::Clock::now());
+  }
+  calls[3].Busy();
+  EXPECT_FALSE(take(1)) << "the other one has less than four times as much";
+  EXPECT_TRUE(take(3));
+  loop::RunOn(*loop_, [] {});
+  EXPECT_TRUE(calls[6].lost) << "of those that compute nothing it has stood still for longest";
+  EXPECT_EQ(table_.displaced(), 1U);
+  EXPECT_EQ(table_.Of(1), 12U);
+  calls[3].Idle(loop::Clock::now());
+  for (TestHolder& call : calls) table_.Give(call.place);
 }
 
 TEST_F(Places, WhoMovesKeepsItsPlace) {
@@ -79,14 +125,24 @@ TEST_F(Places, WhoMovesKeepsItsPlace) {
   calls_[0].Idle(loop::Clock::now());
 }
 
-// A client with little need not wait for long beside one with much.
-TEST_F(Places, AFifthOfTheTimeBesideAPeerThatHasFarMore) {
-  for (int i = 0; i < 12; ++i) EXPECT_TRUE(Take(1, kStall / 5));
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Take(2 + i, kStall / 5));
-  EXPECT_TRUE(Take(9, {}, 1));
-  EXPECT_EQ(Lost().size(), 1U);
-  EXPECT_LT(Lost()[0], 12U);
-  EXPECT_FALSE(Take(9, {}, 4)) << "it would have more than a quarter of the other's";
+// A connection may be displaced at once, but not by peers that would then have as many.
+TEST_F(Places, WhatIsCheapGoesAtOnceForAPeerWithFewer) {
+  PlaceTable table(8, kStall, true);
+  const auto take = [&](uint64_t peer) {
+    TestHolder& call = Call(peer, {});
+    const bool taken = table.Take(call.place, call, 1);
+    if (!taken) calls_.pop_back();
+    return taken;
+  };
+  for (const uint64_t peer : {1, 1, 1, 1, 2, 2, 3, 4}) EXPECT_TRUE(take(peer));
+  EXPECT_EQ(table.taken(), 8U);
+  EXPECT_FALSE(take(1));
+  EXPECT_TRUE(take(5));
+  const std::vector<size_t> lost = Lost();
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_LT(lost[0], 4U);
+  EXPECT_EQ(table.Of(1), 3U);
+  for (TestHolder& call : calls_) table.Give(call.place);
 }
 
 TEST_F(Places, APeerBeyondItsShareDisplacesOnlyItsOwn) {
@@ -105,13 +161,10 @@ TEST_F(Places, WhatIsLeavingIsLittle) {
   EXPECT_TRUE(Take(3));
   EXPECT_EQ(table_.taken(), 17U);
   EXPECT_TRUE(Take(4));  // the rest of what the first one had
-  TestHolder& free = Call(5, {});
-  EXPECT_FALSE(table_.TakeFree(free.place, free, 1));
   EXPECT_FALSE(Take(5, {}, 4));
   const std::vector<size_t> lost = Lost();
   ASSERT_EQ(lost.size(), 1U);
   table_.Give(calls_[lost[0]].place);
-  EXPECT_TRUE(table_.TakeFree(free.place, free, 1));
   EXPECT_TRUE(Take(5, {}, 4));
 }
 
@@ -121,6 +174,10 @@ TEST_F(Places, RoomIsMadeForWhatWaits) {
   EXPECT_EQ(Lost().size(), 2U);
   table_.MakeRoom(3, 8);  // it is on its way
   EXPECT_EQ(Lost().size(), 2U);
+  TestHolder& call = Call(3, {});
+  EXPECT_FALSE(table_.TakeFree(call.place, call, 1)) << "it is not free yet";
+  for (const size_t lost : Lost()) table_.Give(calls_[lost].place);
+  EXPECT_TRUE(table_.TakeFree(call.place, call, 8));
 }
 
 // A peer that sends a byte now and then falls behind.

@@ -57,55 +57,6 @@ TEST(Ending, WhatARefusedCallStillSendsIsDropped) {
   for (int32_t id = 1; id < 60; id += 4) EXPECT_EQ(client.Status(id), 12);
 }
 
-TEST(Ending, BrokenRulesEndTheConnectionOnce) {
-  const std::vector<std::string> broken = {
-      Data(103, "no such stream"),
-      Frame(kHeadersFrame, kEndHeaders, 103, "\xFF\xFF\xFF\xFF\xFF\xFF"),
-      Frame(kPingFrame, 0, 0, "short"),
-      Frame(kSettingsFrame, 0, 0, "12345"),
-      WindowUpdate(0, 0),
-      Frame(kDataFrame, kPadded, 101, "\xFFtoo little"),
-      Frame(kContinuationFrame, 0, 1, ""),
-      BigEndian(0xFFFFFF, 3) + std::string(6, '\0'),
-      WindowUpdate(0, 0x7FFFFFFF) + WindowUpdate(0, 0x7FFFFFFF),
-      CallHead(2, "/t/Echo/a"),
-      Data(101, "", true) + Data(101, "more"),
-      Data(101, "", true) + CallHead(101, "/t/Echo/a"),
-      CallHead(109, "/t/Echo/a") + CallHead(105, "/t/Echo/b"),
-  };
-  for (size_t i = 0; i < broken.size(); ++i) {
-    World world;
-    Client client(world.Connect());
-    client.Say(CallHead(101, "/t/Wait/a") + Data(101, Prefixed("x")));
-    ASSERT_TRUE(client.Heard());
-    world.When("/t/Wait/a", [](const Seen& seen) { return seen.messages.size() == 1; });
-    client.Say(broken[i]);
-    EXPECT_TRUE(client.Until([&] { return client.closed(); })) << i;
-    shutdown(client.fd(), SHUT_RDWR);
-    EXPECT_EQ(world.Over("/t/Wait/a").interruption.code(), absl::StatusCode::kCancelled);
-    EXPECT_EQ(world.context().counters.ended[static_cast<size_t>(ConnectionEnd::kProtocolError)],
-              1U)
-        << i;
-  }
-}
-
-// A client may send DATA for a call that it has reset: the connection's other calls go on.
-TEST(Ending, WhatComesAfterAResetIsAnErrorOfItsStreamAlone) {
-  World world;
-  Client client(world.Connect());
-  client.Say(CallHead(1, "/t/Collect/a"));
-  ASSERT_TRUE(client.Heard());
-  client.Say(CallHead(3, "/t/Wait/b") + Rst(3) + Data(3, "more") + Data(3, "", true));
-  ASSERT_TRUE(client.Until([&] { return client.stream(3).reset.has_value(); }));
-  EXPECT_EQ(*client.stream(3).reset, 5U);  // STREAM_CLOSED
-  client.Say(CallHead(5, "/t/Wait/c") + Rst(5) + Headers(5, {{"trailer", "x"}}, true));
-  ASSERT_TRUE(client.Until([&] { return client.stream(5).reset.has_value(); }));
-  EXPECT_EQ(*client.stream(5).reset, 5U);
-  client.Say(Data(1, Prefixed("x"), true));
-  EXPECT_EQ(client.Status(1), 0);
-  EXPECT_FALSE(client.closed());
-}
-
 // Calls that were made before the client learned of the GOAWAY are answered; the connection closes
 // after the last.
 TEST(Ending, ADrainLosesNoCall) {
@@ -138,46 +89,6 @@ TEST(Ending, ADrainLosesNoCall) {
   EXPECT_EQ(client.gone_away()[1].code, 0U);
 }
 
-// HTTP/2 would keep all of it until the last byte has arrived.
-TEST(Ending, AGoAwayWithMuchToSayIsTheEndBeforeItIsHere) {
-  World world;
-  Client client(world.Connect());
-  ASSERT_TRUE(client.Heard());
-  constexpr uint8_t kGoAwayFrame = 7;
-  client.Say(Frame(kGoAwayFrame, 0, 0, std::string(100'000, '\0')).substr(0, 50));
-  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
-}
-
-// A client on a busy machine reads the GOAWAY seconds later, and makes calls until then.
-TEST(Ending, ADrainWaitsForAClientThatIsSlowToLearnOfIt) {
-  World world;
-  Client client(world.Connect());
-  client.answers_pings = false;
-  ASSERT_TRUE(client.Heard());
-  world.Run([&] { world.set().GoAway(); });
-  EXPECT_FALSE(
-      client.Until([&] { return client.gone_away().size() == 2; }, std::chrono::seconds(3)));
-  client.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
-  EXPECT_EQ(client.Status(1), 0);
-  client.answers_pings = true;
-  client.Say(Frame(kPingFrame, kAck, 0, std::string(8, '\0')));
-  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
-  ASSERT_EQ(client.gone_away().size(), 2U);
-  EXPECT_EQ(client.gone_away()[1].last, 1U);
-}
-
-TEST(Ending, ADrainDoesNotWaitForAClientThatDoesNotAnswerPings) {
-  World::Options options;
-  options.limits.leave_timeout = std::chrono::milliseconds(500);
-  World world(options);
-  Client client(world.Connect());
-  client.answers_pings = false;
-  ASSERT_TRUE(client.Heard());
-  world.Run([&] { world.set().GoAway(); });
-  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
-  EXPECT_EQ(client.gone_away().size(), 2U);
-}
-
 // At the end of a drain clients are told UNAVAILABLE, never CANCELLED, whatever their calls do.
 TEST(Ending, EndCallsTellsEveryClientWhy) {
   World world;
@@ -205,21 +116,6 @@ TEST(Ending, DeadlinesEndCallsThatWait) {
   EXPECT_EQ(world.Over("/t/Wait/b").interruption.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-// The server ends the call first, in each state of the client's half.
-TEST(Ending, HalfClosedInEveryOrder) {
-  World world;
-  Client client(world.Connect());
-  client.Say(CallHead(1, "/t/Send/1x10/a"));  // the client's half stays open: it is told to stop
-  EXPECT_EQ(client.Status(1), 0);
-  ASSERT_TRUE(client.Until([&] { return client.stream(1).reset.has_value(); }));
-  EXPECT_EQ(client.stream(1).reset, 0U);
-  client.Say(Data(1, "late") + Data(1, "later", true) + Rst(1));
-  client.Say(CallHead(3, "/t/Collect/b") + Headers(3, {{"trailer", "x"}}, true));
-  EXPECT_EQ(client.Status(3), 0);
-  EXPECT_TRUE(client.Heard());
-  EXPECT_FALSE(client.closed());
-}
-
 TEST(Ending, CancelsAtOnceCostNoCall) {
   World world;
   Client client(world.Connect());
@@ -234,21 +130,6 @@ TEST(Ending, CancelsAtOnceCostNoCall) {
   client.Say(CallHead(1'001, "/t/Echo/b", true));
   EXPECT_EQ(client.Status(1'001), 0);
   EXPECT_EQ(world.When("/t/Wait/a", [](const Seen&) { return true; }).begun, 0);
-}
-
-TEST(Ending, AFloodIsReadMoreSlowlyAndLosesNothing) {
-  World world;
-  Client flood(world.Connect());
-  Client other(world.Connect());
-  std::string bytes;
-  for (int i = 0; i < 12'000; ++i) bytes += Frame(kPriorityFrame, 0, 3, BigEndian(0, 5));
-  flood.Say(bytes + Ping(1));
-  flood.Until(
-      [&] { return world.context().counters.abuse(AbuseAction::kConnectionThrottled) > 0; });
-  EXPECT_GE(world.context().counters.abuse(AbuseAction::kConnectionThrottled), 1U);
-  other.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
-  EXPECT_EQ(other.Status(1), 0);
-  EXPECT_TRUE(flood.Until([&] { return flood.pongs().size() == 1; }));
 }
 
 TEST(Ending, SmallMessagesThatAreAnsweredAreNoFlood) {
@@ -315,21 +196,6 @@ TEST(Ending, TheLastQuarterOfTheCallsIsNeverOnePeers) {
   EXPECT_EQ(modest.Status(1), 0);
   EXPECT_EQ(world.context().counters.abuse(AbuseAction::kCallEvicted), 0U)
       << "nobody had to go for it";
-}
-
-TEST(Ending, ASilentConnectionIsAskedAndClosed) {
-  World::Options options;
-  options.limits.keepalive = std::chrono::seconds(1);
-  World world(options);
-  Client silent(world.Connect());
-  Client alive(world.Connect());
-  silent.answers_pings = false;
-  EXPECT_TRUE(silent.Until([&] {
-    alive.Pump(std::chrono::milliseconds(0));
-    return silent.closed();
-  }));
-  EXPECT_FALSE(alive.closed());
-  EXPECT_EQ(world.context().counters.ended[static_cast<size_t>(ConnectionEnd::kSilent)], 1U);
 }
 
 }  // namespace

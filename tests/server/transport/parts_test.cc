@@ -1,4 +1,4 @@
-// The transport's small parts: calls' headers and their text, credit for frames, places of peers.
+// The transport's small parts: calls' headers and their text, credit for frames.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,6 @@
 #include "server/transport/frame_credit.h"
 #include "server/transport/head.h"
 #include "server/transport/metadata.h"
-#include "server/transport/peer_table.h"
 
 namespace quantd::transport {
 namespace {
@@ -225,64 +224,6 @@ TEST(FrameCredit, SpendsEarnsAndWaits) {
   }
   EXPECT_NEAR(frames, 100'000 + FrameCredit::kMost, 100);
   EXPECT_EQ(FrameCredit(start).Pause(1'000'000).count(), 5);
-}
-
-// Against a model that admits every connection that may come in and closes every one that must go.
-// One peer comes more often than the others, and reaches its share.
-TEST(PeerTable, NobodyLocksOutTheOthers) {
-  loop::Random random(loop::TestSeed());
-  for (int round = 0; round < 50; ++round) {
-    const auto most = static_cast<int64_t>(1 + loop::Below(random, 30));
-    const size_t sets = 1 + loop::Below(random, 4);
-    PeerTable table(most);
-    std::map<uint64_t, std::vector<size_t>> model;  // the connections of each peer
-    int64_t all = 0;
-    const auto remove = [&](uint64_t peer, size_t at) {
-      std::vector<size_t>& of = model[peer];
-      table.Remove(peer, of[at]);
-      of.erase(of.begin() + static_cast<int64_t>(at));
-      if (of.empty()) model.erase(peer);
-      --all;
-    };
-    for (int step = 0; step < 400; ++step) {
-      const uint64_t peer = loop::OneIn(random, 3) ? 0 : loop::Below(random, 8);
-      if (loop::OneIn(random, 3) && model.count(peer) != 0) {
-        remove(peer, loop::Below(random, model[peer].size()));
-      } else {
-        const size_t set = loop::Below(random, sets);
-        size_t largest = 0;
-        for (const auto& [who, of] : model) largest = std::max(largest, of.size());
-        const size_t own = model.count(peer) == 0 ? 0 : model[peer].size();
-        const PeerTable::Outcome response = table.Add(peer, set);
-        const bool has_share = static_cast<int64_t>(own) >= scheduling::ShareOfOnePeer(most);
-        ASSERT_EQ(response.someone_goes, all >= most || has_share);
-        ASSERT_EQ(response.may_come, !has_share && (all < most || largest > own + 1));
-        if (has_share) {
-          ASSERT_EQ(response.peer, peer);
-        }
-        if (response.may_come) {
-          model[peer].push_back(set);
-          ++all;
-        }
-        if (response.someone_goes) {
-          ASSERT_EQ(response.idle_only, !response.may_come);
-          std::vector<size_t>& of = model[response.peer];
-          const auto found = std::find(of.begin(), of.end(), response.set);
-          ASSERT_NE(found, of.end()) << "there is none of this peer in that set";
-          if (response.may_come) {
-            ASSERT_EQ(of.size(), largest);
-            remove(response.peer, static_cast<size_t>(found - of.begin()));
-          }
-        }
-      }
-      ASSERT_EQ(table.connections(), all);
-      ASSERT_LE(all, most);
-    }
-  }
-  PeerTable none(0);
-  EXPECT_FALSE(none.Add(1, 0).may_come);
-  none.Remove(1, 0);  // never counted
-  EXPECT_EQ(none.connections(), 0);
 }
 
 }  // namespace

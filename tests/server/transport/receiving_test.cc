@@ -15,35 +15,6 @@ std::string Path(absl::string_view method, size_t n) {
   return "/t/" + std::string(method) + "/" + std::to_string(n);
 }
 
-// The same when the call takes its message late: the next message waits as bytes.
-TEST(ReceivingStream, MessagesThatComeEarlyGoOn) {
-  World world;
-  Client client(world.Connect());
-  int32_t id = 1;
-  for (const size_t size :
-       {size_t{10}, size_t{5'000}, kWindow / 2, kWindow - 5, kWindow, 3 * kWindow}) {
-    for (const size_t frame : {size_t{777}, size_t{16'384}}) {
-      std::vector<std::string> messages;
-      std::string bytes;
-      for (size_t i = 0; i < 9; ++i) bytes += Prefixed(messages.emplace_back(Pattern(i, size)));
-      const std::string path = Path("Late", static_cast<size_t>(id));
-      client.Say(CallHead(id, path));
-      client.SayFrames(id, bytes.substr(0, kWindow), frame, false);
-      client.Heard();
-      world.Release(path, 9);
-      if (bytes.size() > kWindow) {
-        ASSERT_TRUE(client.SayFrames(id, bytes.substr(kWindow), frame, true))
-            << size << " bytes in frames of " << frame << " stand still";
-      } else {
-        client.Say(Data(id, "", true));
-      }
-      ASSERT_EQ(client.Status(id), 0);
-      ASSERT_EQ(world.Over(path).messages, messages);
-      id += 2;
-    }
-  }
-}
-
 // The client is always ahead of the call: what waits stays within a window.
 TEST(ReceivingStream, AClientThatIsAlwaysAheadTakesNoMoreThanItsWindow) {
   World::Options options;

@@ -64,7 +64,7 @@ class RealTransport {
     for (std::thread& thread : threads_) thread.join();
     EXPECT_EQ(context_.counters.connections, 0);
     EXPECT_EQ(context_.counters.calls, 0);
-    EXPECT_EQ(context_.peers.connections(), 0);
+    EXPECT_EQ(context_.connections.taken(), 0U);
   }
 
   int Connect() const {

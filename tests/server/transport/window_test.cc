@@ -94,49 +94,5 @@ TEST(Window, ASmallAnswerThatWaitsKeepsNoLargeBuffer) {
   EXPECT_TRUE(world.Over("/t/Small/1x100/a").sent);
 }
 
-TEST(Window, ARefusalThatWaitsIsCountedAndEndsWithADrain) {
-  World world;
-  Client client(world.Connect(), {{kSettingsInitialWindow, 0}});
-  Fields no_post = CallFields("/t/Collect/a");
-  no_post[0].second = "GET";
-  for (int32_t id = 1; id < 40; id += 2) client.Say(Headers(id, no_post, true));
-  ASSERT_TRUE(client.Heard());
-  EXPECT_EQ(world.context().counters.backlog, 20 * 512);
-  // One of them gets a window.
-  client.Say(WindowUpdate(39, 256));
-  ASSERT_TRUE(client.Until([&] { return client.stream(39).ended; }));
-  EXPECT_EQ(client.stream(39).data, "This port speaks gRPC: POST, application/grpc.\n");
-  ASSERT_TRUE(client.Heard());
-  EXPECT_EQ(world.context().counters.backlog, 19 * 512);
-  world.Run([&] { world.set().GoAway(); });
-  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
-  EXPECT_EQ(client.stream(1).reset, 8U);  // CANCEL
-  world.Run([&] { EXPECT_EQ(world.context().counters.backlog, 0); });
-}
-
-// The other connections have too little of it to be closed, and the first one's part has stopped
-// growing.
-TEST(Window, APeerOverItsShareOfTheBacklogLosesTheConnectionWithMuchOfIt) {
-  World::Options options;
-  options.limits.max_backlog = 64 << 10;
-  World world(options);
-  Fields no_post = CallFields("/t/Collect/a");
-  no_post[0].second = "GET";
-  std::vector<std::unique_ptr<Client>> clients;
-  const auto connect = [&](int calls, uint64_t peer) {
-    clients.push_back(std::make_unique<Client>(
-        world.Connect(peer),
-        std::vector<std::pair<uint16_t, uint32_t>>{{kSettingsInitialWindow, 0}}));
-    for (int i = 0; i < calls; ++i) clients.back()->Say(Headers(2 * i + 1, no_post, true));
-    ASSERT_TRUE(clients.back()->Heard());
-  };
-  connect(20, 1);
-  connect(40, 2);
-  for (int i = 0; i < 4; ++i) connect(16, 2);
-  EXPECT_TRUE(clients[1]->Until([&] { return clients[1]->closed(); }));
-  for (const size_t other : {0, 2, 3, 4, 5}) EXPECT_TRUE(clients[other]->Heard()) << other;
-  world.Run([&] { EXPECT_EQ(world.context().counters.backlog, (20 + 4 * 16) * 512); });
-}
-
 }  // namespace
 }  // namespace quantd::transport

@@ -90,7 +90,7 @@ World::World(const Options& options)
       context_{*this, pool_, receiving_, options.limits},
       socket_bytes_(options.socket_bytes),
       loop_(loop::NewLoop()),
-      set_(std::make_unique<ConnectionSet>(context_, *loop_, 0)),
+      set_(std::make_unique<ConnectionSet>(context_, *loop_)),
       thread_([this] { loop_->Lead(); }) {}
 
 World::~World() {
@@ -117,9 +117,7 @@ int World::Connect(uint64_t peer) {
   const int bytes = 4 << 20;
   setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
   Run([&] {
-    const PeerTable::Outcome outcome = context_.peers.Add(peer, 0);
-    set_->Expect();
-    Connection::Open(*set_, ends[0], {{peer, "test"}, outcome.account});
+    EXPECT_TRUE(Connection::Open(*set_, ends[0], {peer, "test"}));
     setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &socket_bytes_, sizeof(socket_bytes_));
   });
   return ends[1];
