@@ -33,8 +33,8 @@ absl::Status Cannot(const Tensor& tensor, absl::string_view reason) {
 }
 
 absl::Status NothingConverted(const Model& model, absl::string_view reason) {
-  return ContentError(absl::StrCat(model.path, ": 0 of ", model.places.size(), " tensors converted",
-                                   reason.empty() ? "" : ": ", reason));
+  return ContentError("$0: 0 of $1 tensors converted$2$3", model.path, model.places.size(),
+                      reason.empty() ? "" : ": ", reason);
 }
 
 // Why a tensor can't be converted, whatever its blocks; empty if it can.
@@ -59,14 +59,11 @@ class Encoding {
         target_(result->target) {}
 
   absl::Status Run() {
-    for (uint32_t i = 0; i < model_.shards.size(); ++i) {
-      result_->decisions.emplace_back();
-      for (uint32_t j = 0; j < model_.shards[i].tensors.size(); ++j) {
-        QUANTD_ASSIGN_OR_RETURN(Decision decision, Of({i, j}));
-        if (decision.fate == Fate::kConverted && result_->weights_type == DataType::kUnspecified) {
-          result_->weights_type = model_.tensor({i, j}).type;
-        }
-        result_->decisions[i].push_back(std::move(decision));
+    for (const Place place : model_.All()) {
+      Decision& decision = result_->at(place);
+      QUANTD_ASSIGN_OR_RETURN(decision, Of(place));
+      if (decision.fate == Fate::kConverted && result_->weights_type == DataType::kUnspecified) {
+        result_->weights_type = model_.tensor(place).type;
       }
     }
     if (result_->weights_type == DataType::kUnspecified) return Nothing();
@@ -112,15 +109,12 @@ class Encoding {
   // The error if nothing is converted: for the first tensor that --only names, or that might be.
   absl::Status Nothing() const {
     std::optional<Place> first;
-    for (uint32_t i = 0; i < model_.shards.size(); ++i) {
-      for (uint32_t j = 0; j < model_.shards[i].tensors.size(); ++j) {
-        const Place place{i, j};
-        if (!selection_.choice.SkipReason(model_.tensor(place).name).empty()) continue;
-        const auto rank = [this](Place at) {  // how likely it is that it was meant
-          return 2 * inventory_.at(at).is_named_weight + (model_.tensor(at).shape.size() > 1);
-        };
-        if (!first.has_value() || rank(place) > rank(*first)) first = place;
-      }
+    for (const Place place : model_.All()) {
+      if (!selection_.choice.SkipReason(model_.tensor(place).name).empty()) continue;
+      const auto rank = [this](Place at) {  // how likely it is that it was meant
+        return 2 * inventory_.at(at).is_named_weight + (model_.tensor(at).shape.size() > 1);
+      };
+      if (!first.has_value() || rank(place) > rank(*first)) first = place;
     }
     if (!first.has_value()) return NothingConverted(model_, "--only and --skip leave none");
     const std::string& reason = result_->at(*first).reason;
@@ -148,23 +142,21 @@ class Encoding {
     std::set<std::string> modules;
     for (std::string& head : Family(model_).TiedHeads()) modules.insert(std::move(head));
     const bool expressions = Info(target_.layout).family == LayoutFamily::kCompressedTensors;
-    for (uint32_t i = 0; i < model_.shards.size(); ++i) {
-      for (uint32_t j = 0; j < model_.shards[i].tensors.size(); ++j) {
-        const Tensor& tensor = model_.shards[i].tensors[j];
-        absl::string_view module = tensor.name;
-        if (result_->at({i, j}).fate == Fate::kConverted) continue;
-        const bool unnamed = tensor.shape.size() > 1 && !absl::EndsWith(module, ".weight") &&
-                             absl::StrContains(module, ".experts.");
-        if (IsExperts(tensor) || unnamed || (IsOneExperts(tensor.name) && !expressions)) {
-          // Loaders make a module of each expert, or one of all.
-          constexpr absl::string_view kExperts = "experts";
-          module = module.substr(0, module.find(kExperts) + kExperts.size());
-          modules.emplace(module);
-          const re2::StringPiece text(module.data(), module.size());
-          if (expressions) modules.insert(absl::StrCat("re:", RE2::QuoteMeta(text), "\\..*"));
-        } else if (tensor.shape.size() > 1 && absl::ConsumeSuffix(&module, ".weight")) {
-          modules.emplace(module);
-        }
+    for (const Place place : model_.All()) {
+      const Tensor& tensor = model_.tensor(place);
+      absl::string_view module = tensor.name;
+      if (result_->at(place).fate == Fate::kConverted) continue;
+      const bool unnamed = tensor.shape.size() > 1 && !absl::EndsWith(module, ".weight") &&
+                           absl::StrContains(module, ".experts.");
+      if (IsExperts(tensor) || unnamed || (IsOneExperts(tensor.name) && !expressions)) {
+        // Loaders make a module of each expert, or one of all.
+        constexpr absl::string_view kExperts = "experts";
+        module = module.substr(0, module.find(kExperts) + kExperts.size());
+        modules.emplace(module);
+        const re2::StringPiece text(module.data(), module.size());
+        if (expressions) modules.insert(absl::StrCat("re:", RE2::QuoteMeta(text), "\\..*"));
+      } else if (tensor.shape.size() > 1 && absl::ConsumeSuffix(&module, ".weight")) {
+        modules.emplace(module);
       }
     }
     result_->ignored.assign(modules.begin(), modules.end());
@@ -188,8 +180,7 @@ class Encoding {
           set.push_back(at->second);
         }
         for (const Place& member : set) {
-          result_->decisions[member.shard][member.tensor].set =
-              static_cast<int32_t>(result_->sets.size());
+          result_->at(member).set = static_cast<int32_t>(result_->sets.size());
         }
         if (!set.empty()) result_->sets.push_back(std::move(set));
       }
@@ -207,13 +198,13 @@ class Encoding {
 absl::Status RefuseQuantized(const Model& model, const Inventory& inventory, const Target& target) {
   constexpr char kFirst[] = "decode it first (--to=bf16)";
   if (model.kind == ModelKind::kGguf && !target.gguf()) {
-    return ContentError(
-        absl::StrCat(model.path, " is a .gguf, which ", target.name, " is not made of; ", kFirst));
+    return ContentError("$0 is a .gguf, which $1 is not made of; $2", model.path, target.name,
+                        kFirst);
   }
   for (const Shard& shard : model.shards) {
     if (shard.metadata.count("quantd") == 0) continue;
-    return ContentError(
-        absl::StrCat(shard.file.path, " was quantized by quantctl; quantctl dequantize it first"));
+    return ContentError("$0 was quantized by quantctl; quantctl dequantize it first",
+                        shard.file.path);
   }
   std::string what;
   if (const std::string& method = inventory.quantization.method; !method.empty()) {
@@ -227,26 +218,22 @@ absl::Status RefuseQuantized(const Model& model, const Inventory& inventory, con
                     ")");
   }
   if (what.empty()) return absl::OkStatus();
-  return ContentError(
-      absl::StrCat(model.path, " is quantized already: ", what.substr(2), "; ", kFirst));
+  return ContentError("$0 is quantized already: $1; $2", model.path, what.substr(2), kFirst);
 }
 
 absl::Status RefuseUnexplained(const Model& model, const Inventory& inventory,
                                const Choice& choice) {
   const auto first = inventory.First(TensorRole::kCodes);
   if (const std::string& why = inventory.quantization.refused; !why.empty()) {
-    return ContentError(absl::StrCat(
-        model.path, ": ", why,
-        first.has_value() ? absl::StrCat(" ('", model.tensor(*first).name, "')") : ""));
+    return ContentError(
+        "$0: $1$2", model.path, why,
+        first.has_value() ? absl::StrCat(" ('", model.tensor(*first).name, "')") : "");
   }
-  for (uint32_t i = 0; i < model.shards.size(); ++i) {
-    for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
-      const InventoryEntry& entry = inventory.at({i, j});
-      const std::string& name = model.tensor({i, j}).name;
-      if (entry.role != TensorRole::kUnknown || !choice.SkipReason(name).empty()) continue;
-      return ContentError(
-          absl::StrCat(model.path, ": '", name, "' is not understood: ", entry.reason));
-    }
+  for (const Place place : model.All()) {
+    const InventoryEntry& entry = inventory.at(place);
+    const std::string& name = model.tensor(place).name;
+    if (entry.role != TensorRole::kUnknown || !choice.SkipReason(name).empty()) continue;
+    return ContentError("$0: '$1' is not understood: $2", model.path, name, entry.reason);
   }
   return absl::OkStatus();
 }
@@ -254,8 +241,8 @@ absl::Status RefuseUnexplained(const Model& model, const Inventory& inventory,
 // What is decoded while other weights stay quantized, so that the config says so.
 absl::Status ListDecoded(const Model& model, Conversion* result) {
   if (!model.hf_quant_config.is_null()) {
-    return ContentError(absl::StrCat(model.path, ": a model with ", kHfQuantConfig,
-                                     " is decoded as a whole, without --only and --skip"));
+    return ContentError("$0: a model with $1 is decoded as a whole, without --only and --skip",
+                        model.path, kHfQuantConfig);
   }
   for (const auto& decisions : result->decisions) {
     for (const Decision& decision : decisions) {
@@ -274,7 +261,7 @@ absl::Status Decode(const Model& model, Inventory* inventory, const Selection& s
   QUANTD_RETURN_IF_ERROR(RefuseUnexplained(model, *inventory, choice));
   const bool gguf = model.kind == ModelKind::kGguf;
   if (inventory->weights.empty() && inventory->quantization.method.empty() && !gguf) {
-    return ContentError(absl::StrCat(model.path, " has nothing to decode: no tensor is quantized"));
+    return ContentError("$0 has nothing to decode: no tensor is quantized", model.path);
   }
   const auto is_left = [&](const QuantizedWeight& weight) {
     return !choice.SkipReason(weight.name).empty();
@@ -283,33 +270,30 @@ absl::Status Decode(const Model& model, Inventory* inventory, const Selection& s
       std::none_of(inventory->weights.begin(), inventory->weights.end(), is_left) &&
       (!inventory->First(TensorRole::kUnknown).has_value());
   size_t converted = gguf && !choice.has_only() ? 1 : 0;  // by the change of the file's format
-  for (uint32_t i = 0; i < model.shards.size(); ++i) {
-    std::vector<Decision>& decisions = result->decisions.emplace_back();
-    for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
-      const Tensor& tensor = model.tensor({i, j});
-      const InventoryEntry& entry = inventory->at({i, j});
-      Decision& decision = decisions.emplace_back();
-      const QuantizedWeight* weight =
-          entry.weight < 0 ? nullptr : &inventory->weights[static_cast<size_t>(entry.weight)];
-      decision.reason = choice.SkipReason(weight == nullptr ? tensor.name : weight->name);
-      const bool selected = decision.reason.empty();
-      if (selected) decision.reason = "it is not quantized";
-      if (weight != nullptr && selected) {
-        decision.fate = entry.role == TensorRole::kCodes ? Fate::kConverted : Fate::kPart;
-        if (decision.fate == Fate::kConverted) decision.weight = entry.weight;
-        converted += decision.fate == Fate::kConverted;
-      } else if (gguf && weight != nullptr) {
-        decision.fate = Fate::kLeftOut;  // a .safetensors has no type for it
-        absl::StrAppend(&decision.reason, ", and a .safetensors cannot hold ", tensor.dtype);
-      } else if (entry.role == TensorRole::kActivation && result->removes_config) {
-        decision.fate = Fate::kLeftOut;
-        decision.reason = entry.reason;
-      } else if (weight == nullptr && selected && (gguf || result->removes_config) &&
-                 (tensor.type != DataType::kUnspecified || tensor.dtype == "F64") &&
-                 tensor.type != result->target.output) {
-        decision.fate = Fate::kCast;
-        converted += gguf ? 1 : 0;
-      }
+  for (const Place place : model.All()) {
+    const Tensor& tensor = model.tensor(place);
+    const InventoryEntry& entry = inventory->at(place);
+    Decision& decision = result->at(place);
+    const QuantizedWeight* weight =
+        entry.weight < 0 ? nullptr : &inventory->weights[static_cast<size_t>(entry.weight)];
+    decision.reason = choice.SkipReason(weight == nullptr ? tensor.name : weight->name);
+    const bool selected = decision.reason.empty();
+    if (selected) decision.reason = "it is not quantized";
+    if (weight != nullptr && selected) {
+      decision.fate = entry.role == TensorRole::kCodes ? Fate::kConverted : Fate::kPart;
+      if (decision.fate == Fate::kConverted) decision.weight = entry.weight;
+      converted += decision.fate == Fate::kConverted;
+    } else if (gguf && weight != nullptr) {
+      decision.fate = Fate::kLeftOut;  // a .safetensors has no type for it
+      absl::StrAppend(&decision.reason, ", and a .safetensors cannot hold ", tensor.dtype);
+    } else if (entry.role == TensorRole::kActivation && result->removes_config) {
+      decision.fate = Fate::kLeftOut;
+      decision.reason = entry.reason;
+    } else if (weight == nullptr && selected && (gguf || result->removes_config) &&
+               (tensor.type != DataType::kUnspecified || tensor.dtype == "F64") &&
+               tensor.type != result->target.output) {
+      decision.fate = Fate::kCast;
+      converted += gguf ? 1 : 0;
     }
   }
   result->weights = std::move(inventory->weights);
@@ -330,9 +314,10 @@ absl::StatusOr<Conversion> Decide(const Model& model, const Target& target,
                                   const Selection& selection) {
   Conversion result;
   result.target = target;
+  for (const Shard& shard : model.shards) result.decisions.emplace_back(shard.tensors.size());
   if (model.gguf.split_parts > 1) {
-    return ContentError(absl::StrCat(model.path, " is one of ", model.gguf.split_parts,
-                                     " parts (split.count): merge them with llama-gguf-split"));
+    return ContentError("$0 is one of $1 parts (split.count): merge them with llama-gguf-split",
+                        model.path, model.gguf.split_parts);
   }
   QUANTD_ASSIGN_OR_RETURN(Inventory inventory, TakeInventory(model));
   absl::Status status;

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "checkpoints/choice.h"
 #include "checkpoints/inventory.h"
 #include "checkpoints/model.h"
-#include "checkpoints/target.h"
+#include "checkpoints/selection.h"
 
 namespace quantd::checkpoints {
 
@@ -45,6 +44,7 @@ struct Conversion {
   bool removes_config = false;  // after decoding no weight is quantized
 
   const Decision& at(Place place) const { return decisions[place.shard][place.tensor]; }
+  Decision& at(Place place) { return decisions[place.shard][place.tensor]; }
 };
 
 struct Selection {

@@ -14,10 +14,9 @@
 #include "checkpoints/config.h"
 #include "checkpoints/conversion.h"
 #include "checkpoints/errors.h"
-#include "checkpoints/folder.h"
+#include "checkpoints/files.h"
 #include "checkpoints/model.h"
 #include "checkpoints/output_plan.h"
-#include "checkpoints/partial_file.h"
 #include "checkpoints/report.h"
 #include "checkpoints/run.h"
 #include "checkpoints/workplace.h"
@@ -50,7 +49,7 @@ absl::Status CheckOut(const Model& model, const Target& target, const std::strin
                        : model.kind != ModelKind::kFolder ? ".safetensors"
                                                           : "";
   if (absl::EndsWithIgnoreCase(out, ending)) return absl::OkStatus();
-  return ContentError(absl::StrCat(out, ": the name must end in ", ending));
+  return ContentError("$0: the name must end in $1", out, ending);
 }
 
 absl::Status CheckReport(const Model& model, const ConvertOptions& options) {
@@ -61,8 +60,7 @@ absl::Status CheckReport(const Model& model, const ConvertOptions& options) {
   for (size_t i = 0; i < places.size(); ++i) {
     if (!LiesIn(options.report, places[i])) continue;
     const char* flag = i == 0 ? " lies in FILE " : i == 1 ? " lies in --output " : " lies in ";
-    return ContentError(
-        absl::StrCat("--report ", options.report, flag, places[i], "; write to another place"));
+    return ContentError("--report $0$1$2; write to another place", options.report, flag, places[i]);
   }
   return absl::OkStatus();
 }
@@ -76,15 +74,13 @@ absl::StatusOr<OutputFile> Prepared::Plan(size_t index) const {
 
 void Prepared::ReportLeftOut(checkpoints::Report* report) const {
   if (is_folder) report->foreign = model.foreign;
-  for (uint32_t i = 0; i < model.shards.size(); ++i) {
-    for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
-      const Decision& decision = conversion.at({i, j});
-      if (decision.fate != Fate::kLeftOut) continue;
-      const Tensor& tensor = model.tensor({i, j});
-      report->bytes_before += tensor.bytes;
-      report->tensors.push_back(
-          {tensor.name, tensor.dtype, tensor.shape, "", decision.reason, true, tensor.bytes, 0});
-    }
+  for (const Place place : model.All()) {
+    const Decision& decision = conversion.at(place);
+    if (decision.fate != Fate::kLeftOut) continue;
+    const Tensor& tensor = model.tensor(place);
+    report->bytes_before += tensor.bytes;
+    report->tensors.push_back(
+        {tensor.name, tensor.dtype, tensor.shape, "", decision.reason, true, tensor.bytes, 0});
   }
 }
 
@@ -208,7 +204,7 @@ class Conversions {
       const auto is = [&name](const Shard& shard) { return shard.file.name == name; };
       const auto at = std::find_if(model_.shards.begin(), model_.shards.end(), is);
       if (at == model_.shards.end() || !prepared_.is_folder) {
-        return ContentError(absl::StrCat(model_.path, " has no shard '", name, "'"));
+        return ContentError("$0 has no shard '$1'", model_.path, name);
       }
       wanted_.push_back(static_cast<size_t>(at - model_.shards.begin()));
     }
@@ -225,8 +221,7 @@ class Conversions {
     std::sort(weight_map_.begin(), weight_map_.end());
     for (size_t i = 1; i < weight_map_.size(); ++i) {
       if (weight_map_[i - 1].first != weight_map_[i].first) continue;
-      return ContentError(
-          absl::StrCat("the output would hold two tensors named '", weight_map_[i].first, "'"));
+      return ContentError("the output would hold two tensors named '$0'", weight_map_[i].first);
     }
     for (const InputFile& file : model_.others) total_ += copies() ? file.size : 0;
     return absl::OkStatus();

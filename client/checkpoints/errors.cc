@@ -2,7 +2,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "files/printable.h"
+#include "files/text.h"
 
 namespace quantd::checkpoints {
 namespace {

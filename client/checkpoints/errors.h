@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/substitute.h"
 
 namespace quantd::checkpoints {
 
@@ -14,10 +15,19 @@ absl::Status WeightError(const absl::Status& status, absl::string_view weight);
 // Whether a status was made by WeightError. quantctl's exit code is then 1, otherwise 2.
 bool IsWeightError(const absl::Status& status);
 
-// An error of the operating system about a file: "cannot write out/x: No space left on device".
+// An error of the operating system about a file: "cannot write out/x: No space left on device". The
+// text of these errors may have holes for values, as in absl::Substitute.
 absl::Status FileError(int error, absl::string_view what);
+template <typename... Values>
+absl::Status FileError(int error, absl::string_view what, const Values&... values) {
+  return FileError(error, absl::Substitute(what, values...));
+}
 // An error in the contents of a file.
 absl::Status ContentError(absl::string_view text);
+template <typename... Values>
+absl::Status ContentError(absl::string_view text, const Values&... values) {
+  return ContentError(absl::Substitute(text, values...));
+}
 bool IsFileError(const absl::Status& status);
 
 }  // namespace quantd::checkpoints

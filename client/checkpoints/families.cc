@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "checkpoints/choice.h"
+#include "checkpoints/selection.h"
 
 namespace quantd::checkpoints {
 namespace {

@@ -82,31 +82,30 @@ class Reader {
   absl::Status Name(std::string* name, absl::string_view what) {
     uint64_t length;
     QUANTD_RETURN_IF_ERROR(Number(&length, what));
-    if (length == 0) return Bad(absl::StrCat(what, " is empty"));
+    if (length == 0) return Bad("$0 is empty", what);
     if (length > kMaxName) {
-      return Bad(absl::StrCat(what, " has ", length, " bytes, ", kMaxName, " are the most"));
+      return Bad("$0 has $1 bytes, $2 are the most", what, length, kMaxName);
     }
     QUANTD_RETURN_IF_ERROR(Check(length, what));
     names_ += length;
     if (names_ > kMaxNames) {
-      return Bad(absl::StrCat("with ", what, " its names have ", names_, " bytes, ", kMaxNames,
-                              " are the most"));
+      return Bad("with $0 its names have $1 bytes, $2 are the most", what, names_, kMaxNames);
     }
     name->resize(length);
     QUANTD_RETURN_IF_ERROR(Bytes(reinterpret_cast<uint8_t*>(name->data()), length, what));
     if (ValidUtf8Prefix(*name) == name->size()) return absl::OkStatus();
-    return Bad(absl::StrCat(what, " is not UTF-8"));
+    return Bad("$0 is not UTF-8", what);
   }
-  static absl::Status Bad(absl::string_view what) {
-    return ContentError(absl::StrCat("malformed .gguf header: ", what));
+  template <typename... Values>
+  static absl::Status Bad(absl::string_view what, const Values&... values) {
+    return ContentError("malformed .gguf header: $0", absl::Substitute(what, values...));
   }
   absl::Status Check(uint64_t count, absl::string_view what) const {
     if (count > left()) {
-      return Bad(absl::StrCat(what, " takes ", count, " bytes, the file has ", left(),
-                              " more (truncated?)"));
+      return Bad("$0 takes $1 bytes, the file has $2 more (truncated?)", what, count, left());
     }
     if (count > kMaxHeader - std::min(kMaxHeader, position_)) {
-      return Bad(absl::StrCat("it has more than ", kMaxHeader, " bytes"));
+      return Bad("it has more than $0 bytes", kMaxHeader);
     }
     return absl::OkStatus();
   }
@@ -121,7 +120,7 @@ class Reader {
 
 absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, int arrays) {
   if (type >= kValueBytes.size()) {
-    return Reader::Bad(absl::StrCat(what, " is of type ", type, ", which does not exist"));
+    return Reader::Bad("$0 is of type $1, which does not exist", what, type);
   }
   if (kValueBytes[type] > 0) return reader.Skip(kValueBytes[type], what);
   uint64_t count;
@@ -130,19 +129,19 @@ absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, i
     QUANTD_RETURN_IF_ERROR(reader.Number(&count, what));
     return reader.Skip(count, what);
   }
-  if (arrays == kMaxArrays) return Reader::Bad(absl::StrCat(what, " has arrays too deep"));
+  if (arrays == kMaxArrays) return Reader::Bad("$0 has arrays too deep", what);
   QUANTD_RETURN_IF_ERROR(reader.Number(&element, what));
   QUANTD_RETURN_IF_ERROR(reader.Number(&count, what));
   if (element >= kValueBytes.size()) {
-    return Reader::Bad(absl::StrCat(what, " is of type ", element, ", which does not exist"));
+    return Reader::Bad("$0 is of type $1, which does not exist", what, element);
   }
   // Strings and arrays take at least 8 and 12 bytes.
   const uint64_t least = kValueBytes[element] > 0 ? kValueBytes[element]
                          : element == kArray      ? 12
                                                   : 8;
   if (count > reader.left() / least) {
-    return Reader::Bad(absl::StrCat(what, " claims ", count, " elements, the file has ",
-                                    reader.left(), " more bytes"));
+    return Reader::Bad("$0 claims $1 elements, the file has $2 more bytes", what, count,
+                       reader.left());
   }
   if (kValueBytes[element] > 0) return reader.Skip(count * kValueBytes[element], what);
   for (uint64_t i = 0; i < count; ++i) {
@@ -158,7 +157,7 @@ absl::Status CheckNamesDiffer(const std::vector<T>& named, absl::string_view wha
   names.reserve(named.size());
   for (const T& one : named) {
     if (names.insert(one.name).second) continue;
-    return Reader::Bad(absl::StrCat(what, " '", one.name, "' occurs twice"));
+    return Reader::Bad("$0 '$1' occurs twice", what, one.name);
   }
   return absl::OkStatus();
 }
@@ -174,10 +173,10 @@ absl::Status ReadKeys(Reader& reader, uint64_t count, GgufHeader* header) {
     QUANTD_RETURN_IF_ERROR(reader.Number(&type, what));
     if (key.name == "general.alignment") {
       uint32_t alignment;
-      if (type != kGgufUint32) return Reader::Bad(absl::StrCat(what, " is not a uint32"));
+      if (type != kGgufUint32) return Reader::Bad("$0 is not a uint32", what);
       QUANTD_RETURN_IF_ERROR(reader.Number(&alignment, what));
       if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
-        return Reader::Bad(absl::StrCat(what, " is ", alignment, ", which is not a power of two"));
+        return Reader::Bad("$0 is $1, which is not a power of two", what, alignment);
       }
       header->alignment = alignment;
     } else if (key.name == "split.count" && type < kValueBytes.size() && kValueBytes[type] > 0) {
@@ -202,15 +201,14 @@ absl::Status ReadTensor(Reader& reader, uint64_t index, Tensor* tensor) {
   uint32_t rank, type;
   QUANTD_RETURN_IF_ERROR(reader.Number(&rank, what));
   if (rank > kMaxRank) {
-    return Reader::Bad(
-        absl::StrCat(what, " has ", rank, " dimensions, ", kMaxRank, " are the most"));
+    return Reader::Bad("$0 has $1 dimensions, $2 are the most", what, rank, kMaxRank);
   }
   tensor->shape.resize(rank);
   for (uint32_t i = rank; i-- > 0;) {
     uint64_t length;
     QUANTD_RETURN_IF_ERROR(reader.Number(&length, what));
     if (length > INT64_MAX) {
-      return Reader::Bad(absl::StrCat(what, " has a dimension of ", length));
+      return Reader::Bad("$0 has a dimension of $1", what, length);
     }
     tensor->shape[i] = static_cast<int64_t>(length);
   }
@@ -218,20 +216,20 @@ absl::Status ReadTensor(Reader& reader, uint64_t index, Tensor* tensor) {
   QUANTD_RETURN_IF_ERROR(reader.Number(&tensor->offset, what));
   const GgmlType* ggml = FindGgml(int64_t{type});
   if (ggml == nullptr) {
-    return Reader::Bad(absl::StrCat(what, " is of type ", type, ", which is not known"));
+    return Reader::Bad("$0 is of type $1, which is not known", what, type);
   }
   tensor->dtype = ggml->name;
   tensor->type = FloatType(ggml->name);
   tensor->ggml_type = ggml->number;
   const absl::StatusOr<int64_t> elements = ElementCount(tensor->shape, "shape");
-  if (!elements.ok()) return Reader::Bad(absl::StrCat(what, ": ", elements.status().message()));
+  if (!elements.ok()) return Reader::Bad("$0: $1", what, elements.status().message());
   const int64_t columns = rank == 0 ? 1 : tensor->shape.back();
   if (columns % ggml->elements != 0) {
-    return Reader::Bad(absl::StrCat(what, " has rows of ", columns, ", blocks of ", ggml->name,
-                                    " have ", ggml->elements));
+    return Reader::Bad("$0 has rows of $1, blocks of $2 have $3", what, columns, ggml->name,
+                       ggml->elements);
   }
   const auto bytes = static_cast<unsigned __int128>(*elements) / ggml->elements * ggml->bytes;
-  if (bytes > INT64_MAX) return Reader::Bad(absl::StrCat(what, " takes more than 2^63 bytes"));
+  if (bytes > INT64_MAX) return Reader::Bad("$0 takes more than 2^63 bytes", what);
   tensor->bytes = static_cast<uint64_t>(bytes);
   return absl::OkStatus();
 }
@@ -243,12 +241,12 @@ absl::Status PlaceTensors(uint64_t begin, uint64_t file_size, GgufHeader* header
   for (Tensor& tensor : header->tensors) {
     const std::string what = absl::StrCat("tensor '", tensor.name, "'");
     if (tensor.offset % header->alignment != 0) {
-      return Reader::Bad(absl::StrCat(what, " lies at ", tensor.offset,
-                                      ", which is not a multiple of ", header->alignment));
+      return Reader::Bad("$0 lies at $1, which is not a multiple of $2", what, tensor.offset,
+                         header->alignment);
     }
     if (tensor.offset > space || tensor.bytes > space - tensor.offset) {
-      return Reader::Bad(absl::StrCat(what, " takes ", tensor.bytes, " bytes at ", tensor.offset,
-                                      ", the file has ", space, " bytes of data (truncated?)"));
+      return Reader::Bad("$0 takes $1 bytes at $2, the file has $3 bytes of data (truncated?)",
+                         what, tensor.bytes, tensor.offset, space);
     }
     tensor.offset += begin;
     if (tensor.bytes > 0) order.push_back(&tensor);
@@ -257,8 +255,7 @@ absl::Status PlaceTensors(uint64_t begin, uint64_t file_size, GgufHeader* header
             [](const Tensor* a, const Tensor* b) { return a->offset < b->offset; });
   for (size_t i = 1; i < order.size(); ++i) {
     if (order[i - 1]->offset + order[i - 1]->bytes > order[i]->offset) {
-      return Reader::Bad(absl::StrCat("tensors '", order[i - 1]->name, "' and '", order[i]->name,
-                                      "' share bytes"));
+      return Reader::Bad("tensors '$0' and '$1' share bytes", order[i - 1]->name, order[i]->name);
     }
   }
   return absl::OkStatus();
@@ -301,8 +298,8 @@ absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
   }
   QUANTD_RETURN_IF_ERROR(reader.Number(&version, "the version"));
   if (version != 2 && version != 3) {
-    return Reader::Bad(absl::StrCat("version ", version, ", only 2 and 3 are read",
-                                    (version & 0xffff) == 0 ? " (big endian?)" : ""));
+    return Reader::Bad("version $0, only 2 and 3 are read$1", version,
+                       (version & 0xffff) == 0 ? " (big endian?)" : "");
   }
   QUANTD_RETURN_IF_ERROR(reader.Number(&tensors, "the number of tensors"));
   QUANTD_RETURN_IF_ERROR(reader.Number(&keys, "the number of keys"));
@@ -310,11 +307,10 @@ absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
   for (const auto& [count, most, bytes, what] :
        {std::tuple(keys, kMaxKeys, 14, "keys"), {tensors, cli::kMaxTensors, 25, "tensors"}}) {
     if (count > reader.left() / bytes) {
-      return Reader::Bad(
-          absl::StrCat("it claims ", count, " ", what, ", the file has ", file_size, " bytes"));
+      return Reader::Bad("it claims $0 $1, the file has $2 bytes", count, what, file_size);
     }
     if (count > most) {
-      return Reader::Bad(absl::StrCat("it has ", count, " ", what, ", ", most, " are the most"));
+      return Reader::Bad("it has $0 $1, $2 are the most", count, what, most);
     }
   }
   GgufHeader header;
@@ -326,8 +322,7 @@ absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
     QUANTD_RETURN_IF_ERROR(ReadTensor(reader, i, &tensor));
     dimensions += tensor.shape.size();
     if (dimensions > kMaxDimensions) {
-      return Reader::Bad(
-          absl::StrCat("its tensors have more than ", kMaxDimensions, " dimensions in all"));
+      return Reader::Bad("its tensors have more than $0 dimensions in all", kMaxDimensions);
     }
   }
   QUANTD_RETURN_IF_ERROR(CheckNamesDiffer(header.tensors, "tensor"));

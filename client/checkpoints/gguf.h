@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "checkpoints/input_file.h"
+#include "checkpoints/files.h"
 #include "checkpoints/tensor.h"
 
 namespace quantd::checkpoints {

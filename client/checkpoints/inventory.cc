@@ -10,9 +10,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "checkpoints/choice.h"
+#include "absl/strings/substitute.h"
 #include "checkpoints/errors.h"
 #include "checkpoints/families.h"
+#include "checkpoints/selection.h"
 #include "status_macros.h"
 
 namespace quantd::checkpoints {
@@ -68,6 +69,10 @@ void SetFloats(const Tensor& tensor, std::string other, size_t most_dimensions,
   entry->reason = std::move(other);
 }
 
+InventoryEntry Unknown(std::string reason) {
+  return {TensorRole::kUnknown, -1, false, std::move(reason)};
+}
+
 // Finds quantized weights, one form of storage after the other. A function returns the weight, or a
 // status whose text says why the codes cannot be explained.
 class WeightFinder {
@@ -76,15 +81,12 @@ class WeightFinder {
       : model_(model), inventory_(*inventory), quantization_(inventory->quantization) {}
 
   absl::Status Run() {
-    for (uint32_t i = 0; i < model_.shards.size(); ++i) {
-      for (uint32_t j = 0; j < model_.shards[i].tensors.size(); ++j) {
-        QUANTD_RETURN_IF_ERROR(Find({i, j}));
-      }
+    const std::vector<Place> all = model_.All();
+    for (const Place place : all) {
+      QUANTD_RETURN_IF_ERROR(Find(place));
     }
-    Family family(model_);
-    for (uint32_t i = 0; i < model_.shards.size(); ++i) {
-      for (uint32_t j = 0; j < model_.shards[i].tensors.size(); ++j) Classify({i, j}, family);
-    }
+    const Family family(model_);
+    for (const Place place : all) Classify(place, family);
     return absl::OkStatus();
   }
 
@@ -92,6 +94,10 @@ class WeightFinder {
   using Weight = absl::StatusOr<QuantizedWeight>;
 
   static absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(what); }
+  template <typename... Values>
+  static absl::Status Bad(absl::string_view what, const Values&... values) {
+    return Bad(absl::Substitute(what, values...));
+  }
 
   InventoryEntry& Entry(Place place) { return inventory_.entries[place.shard][place.tensor]; }
 
@@ -114,8 +120,8 @@ class WeightFinder {
       weight = BitsAndBytes4(place);
     } else if (IsOneByteCode(codes.dtype) && FindScales(codes.name, &scales)) {
       if (scales.size() > 1) {
-        weight = Bad(absl::StrCat("it has two scales, ", model_.tensor(scales[0]).name, " and ",
-                                  model_.tensor(scales[1]).name));
+        weight = Bad("it has two scales, $0 and $1", model_.tensor(scales[0]).name,
+                     model_.tensor(scales[1]).name);
       } else {
         weight = OneByteCodes(place, scales[0]);
       }
@@ -124,7 +130,7 @@ class WeightFinder {
     }
     if (!weight.ok()) {
       if (IsFileError(weight.status())) return weight.status();
-      Entry(place) = {TensorRole::kUnknown, -1, false, std::string(weight.status().message())};
+      Entry(place) = Unknown(std::string(weight.status().message()));
       return absl::OkStatus();
     }
     std::vector<Place> parts = weight->others;
@@ -134,9 +140,8 @@ class WeightFinder {
     for (const Place& part : parts) {
       if (Entry(part).weight < 0) continue;
       const std::string& owner = inventory_.weights[static_cast<size_t>(Entry(part).weight)].name;
-      Entry(place) = {
-          TensorRole::kUnknown, -1, false,
-          absl::StrCat("its part ", model_.tensor(part).name, " is also one of ", owner)};
+      Entry(place) =
+          Unknown(absl::StrCat("its part ", model_.tensor(part).name, " is also one of ", owner));
       return absl::OkStatus();
     }
     const auto index = static_cast<int32_t>(inventory_.weights.size());
@@ -175,8 +180,7 @@ class WeightFinder {
   absl::StatusOr<std::string> Contents(Place place) const {
     const Tensor& tensor = model_.tensor(place);
     if (tensor.bytes > kMostRead) {
-      return Bad(
-          absl::StrCat(tensor.name, " has ", tensor.bytes, " bytes, ", kMostRead, " are the most"));
+      return Bad("$0 has $1 bytes, $2 are the most", tensor.name, tensor.bytes, kMostRead);
     }
     QUANTD_ASSIGN_OR_RETURN(const auto file, OpenFile::Open(model_.shards[place.shard].file));
     std::string bytes(tensor.bytes, '\0');
@@ -188,14 +192,13 @@ class WeightFinder {
   absl::StatusOr<float> Number(Place place) const {
     const Tensor& tensor = model_.tensor(place);
     if (tensor.dtype != "F32" || tensor.bytes != sizeof(float)) {
-      return Bad(absl::StrCat(tensor.name, " is ", tensor.dtype, " ", ShapeString(tensor.shape),
-                              ", not one F32"));
+      return Bad("$0 is $1 $2, not one F32", tensor.name, tensor.dtype, ShapeString(tensor.shape));
     }
     QUANTD_ASSIGN_OR_RETURN(const std::string bytes, Contents(place));
     float value;
     std::memcpy(&value, bytes.data(), sizeof(value));
     if (std::isfinite(value)) return value;
-    return Bad(absl::StrCat(tensor.name, " is NaN or infinite"));
+    return Bad("$0 is NaN or infinite", tensor.name);
   }
 
   // Which elements share a scale, for codes with one scale for each of `columns_of` at least.
@@ -223,10 +226,11 @@ class WeightFinder {
                       grid.rows == 0 ? "all" : std::to_string(grid.rows), " x ",
                       grid.columns == 0 ? "all" : std::to_string(grid.columns));
     }
-    return Bad(absl::StrCat("the shape of its scale ", scale.name, " is ", ShapeString(scale.shape),
-                            ", the weight's ", weight.count > 1 ? "matrices' " : "", "is [",
-                            weight.rows, ", ", weight.columns, "]: one scale or blocks of ", blocks,
-                            " would fit"));
+    return Bad(
+        "the shape of its scale $0 is $1, the weight's $2is [$3, $4]: one scale or blocks of $5 "
+        "would fit",
+        scale.name, ShapeString(scale.shape), weight.count > 1 ? "matrices' " : "", weight.rows,
+        weight.columns, blocks);
   }
 
   // The grids of the config, or those that occur where no config says which.
@@ -305,9 +309,8 @@ class WeightFinder {
     const bool in_words = per_word > 1 && points.dtype == "I32" && points.shape == packed &&
                           result->grid->block_rows == 1;
     if (!in_words && (points.dtype != "I8" || points.shape != scale.shape)) {
-      return Bad(absl::StrCat("its zero points ", points.name, " are ", points.dtype, " ",
-                              ShapeString(points.shape), ", its scale has ",
-                              ShapeString(scale.shape)));
+      return Bad("its zero points $0 are $1 $2, its scale has $3", points.name, points.dtype,
+                 ShapeString(points.shape), ShapeString(scale.shape));
     }
     result->grid->zero_point_type = in_words ? DataType::kInt32 : DataType::kInt8;
     result->parts[2] = *place;
@@ -318,14 +321,14 @@ class WeightFinder {
   Weight OneByteCodes(Place place, Place scale_place) {
     const Tensor& codes = model_.tensor(place);
     const Tensor& scale = model_.tensor(scale_place);
-    if (absl::EndsWith(scale.name, "SCB")) return BitsAndBytes8(place, scale_place);
+    if (absl::EndsWith(scale.name, "SCB")) return BitsAndBytes8(place);
     const DataType scale_type = ScaleType(scale.dtype);
     const std::optional<Matrices> shape = MatricesOf(codes.shape);
     if (scale_type == DataType::kUnspecified) {
-      return Bad(absl::StrCat("its scale ", scale.name, " is ", scale.dtype));
+      return Bad("its scale $0 is $1", scale.name, scale.dtype);
     }
     if (!shape.has_value()) {
-      return Bad(absl::StrCat("codes of shape ", ShapeString(codes.shape), " cannot be decoded"));
+      return Bad("codes of shape $0 cannot be decoded", ShapeString(codes.shape));
     }
     const bool inverse = scale.name != absl::StrCat(codes.name, "_scale");
     const bool float8 = codes.dtype == "F8_E4M3" || codes.dtype == "F8_E5M2";
@@ -335,10 +338,10 @@ class WeightFinder {
                              (codes.dtype == "I8" && inverse);
     if (!float8 && two_in_byte) return Float4(codes.name, place, scale_place);
     if (codes.dtype == "U8") {
-      return Bad(absl::StrCat("codes of U8 with the scale ", scale.name, " cannot be decoded"));
+      return Bad("codes of U8 with the scale $0 cannot be decoded", scale.name);
     }
     if (scale_type == DataType::kFloat8E4M3Fn) {
-      return Bad(absl::StrCat("its scale ", scale.name, " is ", scale.dtype));
+      return Bad("its scale $0 is $1", scale.name, scale.dtype);
     }
     const auto blocks = GridFor(*shape, scale, Allowed(*shape, scale, inverse, float8));
     if (!blocks.ok()) return blocks.status();
@@ -363,7 +366,7 @@ class WeightFinder {
     const Tensor& scale = model_.tensor(scale_place);
     std::optional<Matrices> shape = MatricesOf(codes.shape);
     if (!shape.has_value() || shape->columns > INT64_MAX / 2) {
-      return Bad(absl::StrCat("codes of shape ", ShapeString(codes.shape), " cannot be decoded"));
+      return Bad("codes of shape $0 cannot be decoded", ShapeString(codes.shape));
     }
     shape->columns *= 2;
     Shape decoded = codes.shape;
@@ -373,15 +376,14 @@ class WeightFinder {
     Shape scales = decoded;
     scales.back() = shape->columns / group;
     if (shape->columns % group != 0 || scale.shape != scales) {
-      return Bad(absl::StrCat("the shape of its scale ", scale.name, " is ",
-                              ShapeString(scale.shape), ", ", ShapeString(decoded),
-                              " in groups of ", group, " needs ", ShapeString(scales)));
+      return Bad("the shape of its scale $0 is $1, $2 in groups of $3 needs $4", scale.name,
+                 ShapeString(scale.shape), ShapeString(decoded), group, ShapeString(scales));
     }
     Grid grid = GridOf(GridCodes::kFloat4E2M1, *shape, {1, group}, scale);
     std::optional<Place> second;
     if (nvfp4) {
       second = PlaceOf(absl::StrCat(name, "_scale_2"));
-      if (!second.has_value()) return Bad(absl::StrCat("there is no ", name, "_scale_2"));
+      if (!second.has_value()) return Bad("there is no $0_scale_2", name);
       QUANTD_ASSIGN_OR_RETURN(grid.factor, Number(*second));
     }
     QuantizedWeight weight = ByGrid(name, decoded, grid, place, scale_place);
@@ -395,14 +397,14 @@ class WeightFinder {
     const Tensor& codes = model_.tensor(place);
     const auto scale_place = PlaceOf(absl::StrCat(name, "_scale"));
     if (codes.dtype != "U8") {
-      return Bad(absl::StrCat("codes in ", codes.dtype, " cannot be decoded"));
+      return Bad("codes in $0 cannot be decoded", codes.dtype);
     }
     if (!scale_place.has_value()) return Bad("it has no scale beside it");
     const Tensor& scale = model_.tensor(*scale_place);
     if (ScaleType(scale.dtype) == DataType::kFloat8E8M0) return Float4(name, place, *scale_place);
-    if (scale.dtype != "F8_E4M3") return Bad(absl::StrCat("its scale is ", scale.dtype));
+    if (scale.dtype != "F8_E4M3") return Bad("its scale is $0", scale.dtype);
     if (codes.shape.size() != 2 || codes.shape[1] > INT64_MAX / 2) {
-      return Bad(absl::StrCat("codes of shape ", ShapeString(codes.shape), " cannot be decoded"));
+      return Bad("codes of shape $0 cannot be decoded", ShapeString(codes.shape));
     }
     Weight weight =
         ByLayout(name, {Layout::kNvfp4, DataType::kBfloat16, {codes.shape[0], 2 * codes.shape[1]}});
@@ -417,15 +419,14 @@ class WeightFinder {
     const auto scale_place = PlaceOf(absl::StrCat(name, "_scale"));
     const auto shape_place = PlaceOf(absl::StrCat(name, "_shape"));
     if (!scale_place.has_value()) return Bad("it has no scale beside it");
-    if (!shape_place.has_value()) return Bad(absl::StrCat("there is no ", name, "_shape"));
+    if (!shape_place.has_value()) return Bad("there is no $0_shape", name);
     if (PlaceOf(absl::StrCat(name, "_g_idx")).has_value()) {
-      return Bad(absl::StrCat("groups in the order of ", name, "_g_idx cannot be decoded"));
+      return Bad("groups in the order of $0_g_idx cannot be decoded", name);
     }
     const Tensor& scale = model_.tensor(*scale_place);
     const Tensor& stored = model_.tensor(*shape_place);
     if (stored.dtype != "I64" || stored.shape != Shape{2}) {
-      return Bad(absl::StrCat(stored.name, " is ", stored.dtype, " ", ShapeString(stored.shape),
-                              ", not I64 [2]"));
+      return Bad("$0 is $1 $2, not I64 [2]", stored.name, stored.dtype, ShapeString(stored.shape));
     }
     QUANTD_ASSIGN_OR_RETURN(const std::string bytes, Contents(*shape_place));
     Shape shape(2);
@@ -433,7 +434,7 @@ class WeightFinder {
     const std::optional<Matrices> matrix = MatricesOf(shape);
     const DataType type = FloatType(scale.dtype);
     if (!matrix.has_value() || type == DataType::kUnspecified) {
-      return Bad(absl::StrCat("its shape is ", ShapeString(shape), ", its scale is ", scale.dtype));
+      return Bad("its shape is $0, its scale is $1", ShapeString(shape), scale.dtype);
     }
     if (!PlanWeight({Layout::kGgufF32, type, shape}).ok()) return Bad("its shape is too large");
     int64_t per_word = 0;
@@ -445,10 +446,10 @@ class WeightFinder {
       }
     }
     if (per_word == 0) {
-      return Bad(
-          absl::StrCat("its words have the shape ", ShapeString(codes.shape), ", codes of ",
-                       quantization_.bits == 0 ? "4 or 8" : std::to_string(quantization_.bits),
-                       " bits for ", ShapeString(shape), " do not"));
+      return Bad("its words have the shape $0, codes of $1 bits for $2 do not",
+                 ShapeString(codes.shape),
+                 quantization_.bits == 0 ? "4 or 8" : std::to_string(quantization_.bits),
+                 ShapeString(shape));
     }
     const auto blocks = GridFor(*matrix, scale, Allowed(*matrix, scale, false, false));
     if (!blocks.ok()) return blocks.status();
@@ -470,10 +471,10 @@ class WeightFinder {
     const Tensor& scale = model_.tensor(*scale_place);
     const Shape& shape = codes.shape;
     if (shape.size() != 4 || shape[3] != 16 || shape[2] > INT64_MAX / 32) {
-      return Bad(absl::StrCat("its shape is ", ShapeString(shape), ", not [n, n, n, 16]"));
+      return Bad("its shape is $0, not [n, n, n, 16]", ShapeString(shape));
     }
     if (scale.dtype != "U8" || scale.shape != Shape{shape[0], shape[1], shape[2]}) {
-      return Bad(absl::StrCat("its scales are ", scale.dtype, " ", ShapeString(scale.shape)));
+      return Bad("its scales are $0 $1", scale.dtype, ShapeString(scale.shape));
     }
     const std::optional<Matrices> matrices = MatricesOf({shape[0], shape[1], shape[2] * 32});
     if (!matrices.has_value()) return Bad("it is empty");
@@ -485,9 +486,9 @@ class WeightFinder {
     return weight;
   }
 
-  Weight BitsAndBytes8(Place place, Place) {
+  Weight BitsAndBytes8(Place place) {
     const Tensor& codes = model_.tensor(place);
-    if (codes.dtype != "I8") return Bad(absl::StrCat("codes in ", codes.dtype, " have an SCB"));
+    if (codes.dtype != "I8") return Bad("codes in $0 have an SCB", codes.dtype);
     return ByLayout(codes.name, {Layout::kBnbInt8, DataType::kFloat16, codes.shape});
   }
 
@@ -517,8 +518,8 @@ class WeightFinder {
     };
     const bool nested = state.contains("nested_blocksize");
     if (!is("quant_type", type) || !is("blocksize", 64)) {
-      return Bad(absl::StrCat("blocks of 64 of ", type, " can be decoded, it is: ",
-                              state.dump(-1, ' ', true, Json::error_handler_t::replace)));
+      return Bad("blocks of 64 of $0 can be decoded, it is: $1", type,
+                 state.dump(-1, ' ', true, Json::error_handler_t::replace));
     }
     request->layout = type == "nf4" ? (nested ? Layout::kBnbNf4Double : Layout::kBnbNf4)
                                     : (nested ? Layout::kBnbFp4Double : Layout::kBnbFp4);
@@ -563,7 +564,7 @@ class WeightFinder {
       const std::optional<Place> at = PlaceOf(part_name);
       weight.parts.push_back(at);
       const bool constant = absl::EndsWith(part_name, "weight_format");
-      if (!at.has_value() && !constant) return Bad(absl::StrCat("there is no ", part_name));
+      if (!at.has_value() && !constant) return Bad("there is no $0", part_name);
       if (constant || absl::StrContains(part.suffix, "quant_state")) continue;
       const Tensor& tensor = model_.tensor(*at);
       // bitsandbytes may store the codes as floats of more bytes (bnb_4bit_quant_storage).
@@ -572,9 +573,8 @@ class WeightFinder {
                            tensor.shape[1] == 1;
       const bool one = tensor.shape.empty() && part.shape == Shape{1};
       if (storage || (tensor.dtype == part.dtype && (one || tensor.shape == part.shape))) continue;
-      return Bad(absl::StrCat(part_name, " is ", tensor.dtype, " ", ShapeString(tensor.shape), ", ",
-                              Info(request.layout).name, " has ", part.dtype, " ",
-                              ShapeString(part.shape)));
+      return Bad("$0 is $1 $2, $3 has $4 $5", part_name, tensor.dtype, ShapeString(tensor.shape),
+                 Info(request.layout).name, part.dtype, ShapeString(part.shape));
     }
     return weight;
   }
@@ -595,7 +595,7 @@ class WeightFinder {
       return;
     }
     if (Matches(tensor.name, *parts)) {
-      entry = {TensorRole::kUnknown, -1, false, "it belongs to no codes that can be decoded"};
+      entry = Unknown("it belongs to no codes that can be decoded");
       return;
     }
     absl::string_view module = tensor.name;
@@ -604,15 +604,14 @@ class WeightFinder {
       const Tensor* weight = model_.Find(absl::StrCat(module, ".weight"));
       if (weight == nullptr) weight = model_.Find(module);
       if (weight != nullptr && weight->shape.size() > 1) {
-        entry = {TensorRole::kUnknown, -1, false,
-                 absl::StrCat("beside it are no codes, but ", weight->dtype)};
+        entry = Unknown(absl::StrCat("beside it are no codes, but ", weight->dtype));
         return;
       }
       // A vector may be what a norm, or another layer, multiplies by.
       const bool norm = tensor.shape.size() == 1 || absl::StrContains(module, "norm") ||
                         !absl::EndsWith(tensor.name, ".scale");
       if (weight == nullptr && !norm) {
-        entry = {TensorRole::kUnknown, -1, false, "it belongs to no codes that can be decoded"};
+        entry = Unknown("it belongs to no codes that can be decoded");
         return;
       }
     }
@@ -620,7 +619,7 @@ class WeightFinder {
       // Codes that are stored as floats (bnb_4bit_quant_storage) are one column.
       const bool column = tensor.shape.size() == 2 && tensor.shape[1] == 1 && tensor.shape[0] > 1;
       if (column && quantization_.method == "bitsandbytes") {
-        entry = {TensorRole::kUnknown, -1, false, "codes, or floats of one column: no quant_state"};
+        entry = Unknown("codes, or floats of one column: no quant_state");
         return;
       }
       SetFloats(tensor, family.OtherByName(tensor), /*most_dimensions=*/2, &entry);
@@ -634,8 +633,7 @@ class WeightFinder {
     const bool flat = tensor.shape.size() < 2 && !weight;
     const bool index = integer && (flat || tensor.bytes == 0 || Matches(tensor.name, *indices));
     if (wide || index) return;
-    entry = {TensorRole::kUnknown, -1, false,
-             absl::StrCat("codes in ", dtype, " without a known scale")};
+    entry = Unknown(absl::StrCat("codes in ", dtype, " without a known scale"));
   }
 
   const Model& model_;
@@ -658,10 +656,10 @@ void ReadGgufTypes(const Model& model, Inventory* inventory) {
     const LayoutInfo* layout = FindGgmlType(tensor.ggml_type);
     const absl::StatusOr<WeightPlan> plan =
         layout == nullptr
-            ? absl::InvalidArgumentError(absl::StrCat(tensor.dtype, " cannot be decoded"))
+            ? absl::InvalidArgumentError(absl::Substitute("$0 cannot be decoded", tensor.dtype))
             : PlanWeight({layout->layout, DataType::kFloat, tensor.shape});
     if (!plan.ok()) {
-      entry = {TensorRole::kUnknown, -1, false, std::string(plan.status().message())};
+      entry = Unknown(std::string(plan.status().message()));
       continue;
     }
     entry = {TensorRole::kCodes, static_cast<int32_t>(inventory->weights.size()), false, ""};

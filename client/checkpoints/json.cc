@@ -144,8 +144,7 @@ void AppendJson(const Json& json, const std::string& line, std::string* text) {
 
 absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path) {
   if (text.size() > kMaxText) {
-    return ContentError(
-        absl::StrCat(path, ": it has ", text.size(), " bytes, ", kMaxText, " are the most"));
+    return ContentError("$0: it has $1 bytes, $2 are the most", path, text.size(), kMaxText);
   }
   Json root;
   Builder builder(&root);
@@ -153,9 +152,9 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path) {
   const bool parsed = has_words ? Json::sax_parse(WithMarkedWords(text), &builder)
                                 : Json::sax_parse(text.begin(), text.end(), &builder);
   if (!parsed || !builder.error().empty()) {
-    return ContentError(absl::StrCat(path, ": ", builder.error()));
+    return ContentError("$0: $1", path, builder.error());
   }
-  if (!root.is_object()) return ContentError(absl::StrCat(path, ": it is not a JSON object"));
+  if (!root.is_object()) return ContentError("$0: it is not a JSON object", path);
   return root;
 }
 

@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
-#include "checkpoints/folder.h"
+#include "checkpoints/files.h"
 #include "files/file_names.h"
 #include "files/json_reader.h"
 #include "files/tensor_file.h"
@@ -31,7 +31,7 @@ constexpr char kOneShard[] = "model.safetensors";
 
 absl::Status Named(const absl::Status& status, const std::string& path) {
   if (status.ok() || absl::StrContains(status.message(), path)) return status;
-  return ContentError(absl::StrCat(path, ": ", status.message()));
+  return ContentError("$0: $1", path, status.message());
 }
 
 absl::Status ReadSafetensors(const OpenFile& file, Shard* shard) {
@@ -79,8 +79,9 @@ absl::Status OpenShard(Model* model, const std::string& path, const std::string&
     absl::Status read = Named(ReadSafetensors(*file, &shard), path);
     model->kept += Kept(shard);
     if (!read.ok() || model->kept <= kMaxKept) return read;
-    return ContentError(absl::StrCat(path, ": with it the headers of the model's shards take ",
-                                     model->kept, " bytes of memory, ", kMaxKept, " are the most"));
+    return ContentError(
+        "$0: with it the headers of the model's shards take $1 bytes of memory, $2 are the most",
+        path, model->kept, kMaxKept);
   }
   absl::StatusOr<GgufHeader> header = ReadGguf(*file, shard.file.size);
   if (!header.ok()) return Named(header.status(), path);
@@ -95,7 +96,7 @@ absl::Status VisitIndex(
     const InputFile& file, std::string* rest,
     absl::FunctionRef<absl::Status(absl::string_view, absl::string_view)> visit) {
   const auto bad = [&file](absl::string_view what) {
-    return ContentError(absl::StrCat(file.path, ": ", what));
+    return ContentError("$0: $1", file.path, what);
   };
   QUANTD_ASSIGN_OR_RETURN(const std::string text, ReadText(file, kMaxIndex));
   cli::JsonReader json(text);
@@ -146,11 +147,12 @@ absl::StatusOr<std::vector<std::string>> ReadIndex(Model* model) {
         if (found.contains(name)) return absl::OkStatus();
         if (!absl::EndsWith(name, ".safetensors") || absl::StrContains(name, '/') ||
             name[0] == '.') {
-          return ContentError(absl::StrCat(path, ": the shard of '", tensor, "' is '", name,
-                                           "', which is not a .safetensors beside it"));
+          return ContentError(
+              "$0: the shard of '$1' is '$2', which is not a .safetensors beside it", path, tensor,
+              name);
         }
         if (found.size() == kMaxShards) {
-          return ContentError(absl::StrCat(path, ": it lists more than ", kMaxShards, " shards"));
+          return ContentError("$0: it lists more than $1 shards", path, kMaxShards);
         }
         found.insert(std::string(name));
         return absl::OkStatus();
@@ -172,17 +174,16 @@ absl::Status CheckIndex(const Model& model) {
   absl::Status status =
       VisitIndex(*model.index_file, &rest, [&](absl::string_view name, absl::string_view shard) {
         const auto found = model.places.find(name);
-        const auto lists = [&, name, shard] {
-          return absl::StrCat(path, ": it lists '", name, "' in ", shard, ", ");
-        };
         if (found == model.places.end()) {
-          return ContentError(absl::StrCat(lists(), "which does not hold it"));
+          return ContentError("$0: it lists '$1' in $2, which does not hold it", path, name, shard);
         }
         const Place& place = found->second;
         const std::string& holder = model.shards[place.shard].file.name;
-        if (shard != holder) return ContentError(absl::StrCat(lists(), "it is in ", holder));
+        if (shard != holder) {
+          return ContentError("$0: it lists '$1' in $2, it is in $3", path, name, shard, holder);
+        }
         if (listed[place.shard][place.tensor]) {
-          return ContentError(absl::StrCat(path, ": it lists '", name, "' twice"));
+          return ContentError("$0: it lists '$1' twice", path, name);
         }
         listed[place.shard][place.tensor] = true;
         return absl::OkStatus();
@@ -192,9 +193,8 @@ absl::Status CheckIndex(const Model& model) {
     const auto missing = std::find(listed[i].begin(), listed[i].end(), false);
     if (missing == listed[i].end()) continue;
     const auto tensor = static_cast<size_t>(missing - listed[i].begin());
-    return ContentError(absl::StrCat(path, ": it does not list '",
-                                     model.shards[i].tensors[tensor].name, "', which is in ",
-                                     model.shards[i].file.name));
+    return ContentError("$0: it does not list '$1', which is in $2", path,
+                        model.shards[i].tensors[tensor].name, model.shards[i].file.name);
   }
   return absl::OkStatus();
 }
@@ -203,15 +203,13 @@ absl::Status FindPlaces(Model* model) {
   for (uint32_t i = 0; i < model->shards.size(); ++i) {
     const std::vector<Tensor>& tensors = model->shards[i].tensors;
     if (model->places.size() + tensors.size() > cli::kMaxTensors) {
-      return ContentError(
-          absl::StrCat(model->path, ": it has more than ", cli::kMaxTensors, " tensors"));
+      return ContentError("$0: it has more than $1 tensors", model->path, cli::kMaxTensors);
     }
     for (uint32_t j = 0; j < tensors.size(); ++j) {
       const auto [found, is_new] = model->places.try_emplace(tensors[j].name, Place{i, j});
       if (is_new) continue;
-      return ContentError(absl::StrCat(model->path, ": '", tensors[j].name, "' is in ",
-                                       model->shards[found->second.shard].file.name, " and in ",
-                                       model->shards[i].file.name));
+      return ContentError("$0: '$1' is in $2 and in $3", model->path, tensors[j].name,
+                          model->shards[found->second.shard].file.name, model->shards[i].file.name);
     }
   }
   return absl::OkStatus();
@@ -226,8 +224,8 @@ absl::Status OpenFolder(Model* model) {
     return at == files.end() || at->name != name ? nullptr : &*at;
   };
   if (find(kConfig) == nullptr) {
-    return ContentError(absl::StrCat(model->path, " has no ", kConfig,
-                                     "; of a model without one, give the .safetensors itself"));
+    return ContentError("$0 has no $1; of a model without one, give the .safetensors itself",
+                        model->path, kConfig);
   }
   model->config_file = *find(kConfig);
   QUANTD_ASSIGN_OR_RETURN(const std::string text, ReadText(*model->config_file, kMaxConfig));
@@ -241,12 +239,11 @@ absl::Status OpenFolder(Model* model) {
     model->index_file = *find(kIndex);
     QUANTD_ASSIGN_OR_RETURN(shards, ReadIndex(model));
   } else if (find(kOneShard) == nullptr) {
-    return ContentError(absl::StrCat(model->path, " has neither ", kOneShard, " nor ", kIndex));
+    return ContentError("$0 has neither $1 nor $2", model->path, kOneShard, kIndex);
   }
   for (const std::string& name : shards) {
     if (find(name) == nullptr) {
-      return ContentError(
-          absl::StrCat(model->path, "/", name, " is missing: ", kIndex, " lists it"));
+      return ContentError("$0/$1 is missing: $2 lists it", model->path, name, kIndex);
     }
     QUANTD_RETURN_IF_ERROR(OpenShard(model, find(name)->path, name, /*gguf=*/false));
   }
@@ -269,6 +266,14 @@ const Tensor* Model::Find(absl::string_view name) const {
   return found == places.end() ? nullptr : &tensor(found->second);
 }
 
+std::vector<Place> Model::All() const {
+  std::vector<Place> all;
+  for (uint32_t i = 0; i < shards.size(); ++i) {
+    for (uint32_t j = 0; j < shards[i].tensors.size(); ++j) all.push_back({i, j});
+  }
+  return all;
+}
+
 std::vector<const InputFile*> Model::Files() const {
   std::vector<const InputFile*> files;
   for (const Shard& shard : shards) files.push_back(&shard.file);
@@ -284,7 +289,7 @@ absl::StatusOr<Model> OpenModel(const std::string& path) {
   while (model.path.size() > 1 && model.path.back() == '/') model.path.pop_back();
   struct stat status;
   if (stat(model.path.c_str(), &status) != 0) {
-    return FileError(errno, absl::StrCat("cannot open ", path));
+    return FileError(errno, "cannot open $0", path);
   }
   absl::Status opened;
   if (S_ISDIR(status.st_mode)) {
@@ -293,7 +298,7 @@ absl::StatusOr<Model> OpenModel(const std::string& path) {
   } else {
     const bool gguf = absl::EndsWithIgnoreCase(model.path, ".gguf");
     if (!gguf && !absl::EndsWithIgnoreCase(model.path, ".safetensors")) {
-      return ContentError(absl::StrCat(path, ": a model is a folder, a .safetensors or a .gguf"));
+      return ContentError("$0: a model is a folder, a .safetensors or a .gguf", path);
     }
     if (gguf) model.kind = ModelKind::kGguf;
     opened = OpenShard(&model, model.path, cli::NameOf(model.path), gguf);

@@ -12,8 +12,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "checkpoints/files.h"
 #include "checkpoints/gguf.h"
-#include "checkpoints/input_file.h"
 #include "checkpoints/json.h"
 #include "checkpoints/tensor.h"
 
@@ -56,6 +56,8 @@ struct Model {
   const Tensor& tensor(Place place) const { return shards[place.shard].tensors[place.tensor]; }
   // Returns nullptr if there is no tensor with that name.
   const Tensor* Find(absl::string_view name) const;
+  // The positions of all tensors, in their order.
+  std::vector<Place> All() const;
   // All files, in the form that states compare.
   std::vector<const InputFile*> Files() const;
 };

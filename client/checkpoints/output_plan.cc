@@ -117,8 +117,7 @@ absl::Status CheckNames(const OutputFile& file) {
   absl::flat_hash_set<absl::string_view> names;
   for (const OutputTensor& tensor : file.tensors) {
     if (names.insert(tensor.name).second) continue;
-    return ContentError(
-        absl::StrCat(file.name, " would hold two tensors named '", tensor.name, "'"));
+    return ContentError("$0 would hold two tensors named '$1'", file.name, tensor.name);
   }
   return absl::OkStatus();
 }
@@ -232,10 +231,8 @@ absl::StatusOr<OutputFile> PlanGguf(const Model& model, const Conversion& conver
   OutputFile file;
   file.name = name;
   Reserve(conversion, model.places.size(), &file);
-  for (uint32_t i = 0; i < model.shards.size(); ++i) {
-    for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
-      QUANTD_RETURN_IF_ERROR(AddJob(model, conversion, {i, j}, &file));
-    }
+  for (const Place place : model.All()) {
+    QUANTD_RETURN_IF_ERROR(AddJob(model, conversion, place, &file));
   }
   QUANTD_RETURN_IF_ERROR(CheckNames(file));
   const bool from_gguf = model.kind == ModelKind::kGguf;

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "checkpoints/json.h"
-#include "files/printable.h"
+#include "files/text.h"
 
 namespace quantd::checkpoints {
 namespace {

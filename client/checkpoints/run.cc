@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
+#include "absl/functional/function_ref.h"
+#include "absl/strings/substitute.h"
 #include "checkpoints/errors.h"
 #include "status_macros.h"
 
@@ -64,7 +65,7 @@ class DoublesSource final : public ByteSource {
       const auto value = static_cast<float>(doubles[i]);
       if (std::isinf(value) && !std::isinf(doubles[i])) {
         return absl::InvalidArgumentError(
-            absl::StrCat("its value ", doubles[i], " is too large for FLOAT"));
+            absl::Substitute("its value $0 is too large for FLOAT", doubles[i]));
       }
       std::memcpy(to.data() + i * sizeof(value), &value, sizeof(value));
     }
@@ -182,8 +183,8 @@ class DecodedSink final : public ByteSink {
       const uint64_t element = (offset + (from.size() - rest.size())) / width + *found;
       if (original_ == nullptr || !WasNonFinite(element)) {
         return absl::InvalidArgumentError(
-            absl::StrCat("its value at ", PositionText(shape_, element),
-                         " is NaN, infinite, or too large for ", Name(type_)));
+            absl::Substitute("its value at $0 is NaN, infinite, or too large for $1",
+                             PositionText(shape_, element), Name(type_)));
       }
       rest.remove_prefix(static_cast<size_t>((*found + 1) * width));
     }
@@ -204,6 +205,28 @@ class DecodedSink final : public ByteSink {
   const DataType original_type_;
 };
 
+// Calls task(0) to task(count - 1) in parallel, until one of them fails. Returns the error of the
+// first that failed, in the order of the tasks.
+absl::Status ForAll(const Executor& executor, size_t count, Interrupted interrupted,
+                    absl::FunctionRef<absl::Status(size_t)> task) {
+  std::mutex guard;
+  size_t failed = count;
+  absl::Status first;
+  executor.ParallelFor(count, [&](size_t index) {
+    {
+      const std::lock_guard<std::mutex> lock(guard);
+      if (failed < index) return;
+    }
+    absl::Status status = interrupted() ? absl::CancelledError("interrupted") : task(index);
+    if (status.ok()) return;
+    const std::lock_guard<std::mutex> lock(guard);
+    if (index >= failed) return;
+    failed = index;
+    first = std::move(status);
+  });
+  return first;
+}
+
 }  // namespace
 
 absl::Status Runner::RunTasks(absl::Span<const uint64_t> bytes, const Task& task) const {
@@ -215,24 +238,8 @@ absl::Status Runner::RunTasks(absl::Span<const uint64_t> bytes, const Task& task
       QUANTD_RETURN_IF_ERROR(task(begin++, executor_));
       continue;
     }
-    std::mutex guard;
-    size_t failed = end;  // the first task that failed
-    absl::Status first;
-    executor_.ParallelFor(end - begin, [&](size_t i) {
-      const size_t index = begin + i;
-      {
-        const std::lock_guard<std::mutex> lock(guard);
-        if (failed < index) return;
-      }
-      absl::Status status =
-          interrupted_() ? absl::CancelledError("interrupted") : task(index, alone_);
-      if (status.ok()) return;
-      const std::lock_guard<std::mutex> lock(guard);
-      if (index >= failed) return;
-      failed = index;
-      first = std::move(status);
-    });
-    if (!first.ok()) return first;
+    QUANTD_RETURN_IF_ERROR(ForAll(executor_, end - begin, interrupted_,
+                                  [&](size_t i) { return task(begin + i, alone_); }));
     begin = end;
   }
   return absl::OkStatus();
@@ -451,22 +458,11 @@ absl::Status Runner::Copy(const Job& job, const OutputFile& plan, PartialFile* f
   const uint64_t to = plan.tensors[job.first].offset;
   QUANTD_ASSIGN_OR_RETURN(const auto source, TensorSource::Open(model_, job.source, &counter_));
   const uint64_t pieces = (tensor.bytes + kCopyPiece - 1) / kCopyPiece;
-  std::mutex guard;
-  absl::Status first;
-  executor.ParallelFor(pieces, [&](size_t piece) {
+  return ForAll(executor, pieces, interrupted_, [&](size_t piece) {
     const uint64_t begin = piece * kCopyPiece, bytes = std::min(kCopyPiece, tensor.bytes - begin);
-    {
-      const std::lock_guard<std::mutex> lock(guard);
-      if (!first.ok()) return;
-    }
-    absl::Status status =
-        interrupted_() ? absl::CancelledError("interrupted")
-                       : file->Copy(source->file(), tensor.offset + begin, to + begin, bytes);
     counter_.fetch_add(bytes, std::memory_order_relaxed);
-    const std::lock_guard<std::mutex> lock(guard);
-    first.Update(status);
+    return file->Copy(source->file(), tensor.offset + begin, to + begin, bytes);
   });
-  return first;
 }
 
 absl::Status FinishFile(const Model& model, OutputFile* plan, PartialFile* file) {

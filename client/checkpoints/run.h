@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "checkpoints/conversion.h"
+#include "checkpoints/files.h"
 #include "checkpoints/output_plan.h"
-#include "checkpoints/partial_file.h"
 #include "quantd/convert_weight.h"
 #include "quantd/executor.h"
 

@@ -14,9 +14,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "checkpoints/errors.h"
-#include "checkpoints/folder.h"
-#include "checkpoints/partial_file.h"
+#include "checkpoints/files.h"
 #include "files/file_names.h"
 #include "files/signals.h"
 #include "status_macros.h"
@@ -70,7 +70,7 @@ bool IsUnfinishedState(absl::string_view name) {
 }
 
 absl::Status CannotWrite(const std::string& path) {
-  return FileError(errno, absl::StrCat("cannot write ", path));
+  return FileError(errno, "cannot write $0", path);
 }
 
 // Renames a folder, and back: this fails for some folders, such as those of a lower layer of
@@ -103,38 +103,35 @@ absl::Status Workplace::CheckOut() const {
   QUANTD_RETURN_IF_ERROR(CheckApart(out));
   QUANTD_RETURN_IF_ERROR(CheckApart(path_));
   if (const std::string name = cli::NameOf(out); name == "." || name == "..") {
-    return ContentError(absl::StrCat("--output ", out, " ends in ", name,
-                                     ", which nothing can replace; give the folder's name"));
+    return ContentError("--output $0 ends in $1, which nothing can replace; give the folder's name",
+                        out, name);
   }
   if (options_.names.contains(kState)) {
-    return ContentError(absl::StrCat(options_.model, "/", kState,
-                                     " has the name of what is kept in ", path_,
-                                     " about a run; move it away"));
+    return ContentError("$0/$1 has the name of what is kept in $2 about a run; move it away",
+                        options_.model, kState, path_);
   }
   struct stat status;
   if (!Exists(out, &status)) return absl::OkStatus();
   if (!options_.force) {
-    return absl::AlreadyExistsError(absl::StrCat(out, " exists; --force overwrites it"));
+    return absl::AlreadyExistsError(absl::Substitute("$0 exists; --force overwrites it", out));
   }
   if (!options_.is_folder) {
     if (S_ISREG(status.st_mode)) return absl::OkStatus();
-    return ContentError(absl::StrCat(out, " exists and is not a regular file"));
+    return ContentError("$0 exists and is not a regular file", out);
   }
   struct stat config;
   if (!S_ISDIR(status.st_mode)) {
-    return ContentError(absl::StrCat(out, " exists and is not a folder"));
+    return ContentError("$0 exists and is not a folder", out);
   }
   if (IsMountPoint(out)) {
-    return ContentError(
-        absl::StrCat(out, " is a mount point, which nothing can replace; write to a folder in it"));
+    return ContentError("$0 is a mount point, which nothing can replace; write to a folder in it",
+                        out);
   }
   std::error_code error;
   if (Exists(absl::StrCat(out, "/config.json"), &config) || fs::is_empty(out, error)) {
     return absl::OkStatus();
   }
-  return ContentError(absl::StrCat(out,
-                                   " exists and is not a model's folder: it has no "
-                                   "config.json"));
+  return ContentError("$0 exists and is not a model's folder: it has no config.json", out);
 }
 
 // Checks that neither the model nor a file of it, which may be a link, is in `place`, and vice
@@ -144,13 +141,13 @@ absl::Status Workplace::CheckApart(const std::string& place) const {
                                ? absl::StrCat(path_, ", where --output ", options_.out, " is made,")
                                : absl::StrCat("--output ", place);
   if (LiesIn(place, options_.model) || LiesIn(options_.model, place)) {
-    return ContentError(absl::StrCat(what, " and FILE ", options_.model,
-                                     " are nested in each other; write to another place"));
+    return ContentError("$0 and FILE $1 are nested in each other; write to another place", what,
+                        options_.model);
   }
   for (const std::string& file : options_.inputs) {
     if (!LiesIn(file, place)) continue;
-    return ContentError(absl::StrCat(what, " and ", file, " of FILE ", options_.model,
-                                     " are nested in each other; write to another place"));
+    return ContentError("$0 and $1 of FILE $2 are nested in each other; write to another place",
+                        what, file, options_.model);
   }
   return absl::OkStatus();
 }
@@ -163,7 +160,7 @@ absl::Status Workplace::Lock() {
        ++tries) {
     if (errno != EWOULDBLOCK) return absl::OkStatus();  // a file system without locks
     if (tries == kLockTries) {
-      return absl::AlreadyExistsError(absl::StrCat("another process is at work in ", path_));
+      return absl::AlreadyExistsError(absl::Substitute("another process is at work in $0", path_));
     }
     usleep(kLockWaitMicroseconds);
   }
@@ -174,13 +171,11 @@ absl::Status Workplace::Begin() {
   struct stat status;
   const bool exists = Exists(path_, &status);
   if (exists && !options_.resume && !options_.force) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(path_,
-                     " exists, from an unfinished run: --resume continues it, "
-                     "--force starts again"));
+    return absl::AlreadyExistsError(absl::Substitute(
+        "$0 exists, from an unfinished run: --resume continues it, --force starts again", path_));
   }
   if (exists && !S_ISDIR(status.st_mode)) {
-    return ContentError(absl::StrCat(path_, " exists and is not a folder"));
+    return ContentError("$0 exists and is not a folder", path_);
   }
   if (!exists && mkdir(path_.c_str(), 0777) != 0 && !(options_.shared && errno == EEXIST)) {
     return CannotWrite(path_);
@@ -216,8 +211,7 @@ absl::StatusOr<std::optional<Json>> Workplace::ReadState() const {
   QUANTD_ASSIGN_OR_RETURN(Json found, ParseJson(*text, file->path));
   for (const char* key : {"version", "to", "files"}) {
     if (found.contains(key)) continue;
-    return ContentError(
-        absl::StrCat(file->path, " is not of quantctl: it has no '", key, "'; move it away"));
+    return ContentError("$0 is not of quantctl: it has no '$1'; move it away", file->path, key);
   }
   return found;
 }
@@ -230,13 +224,14 @@ absl::Status Workplace::CheckOwn() const {
     const std::string name = entry.path().filename().string();
     if (!IsUnfinishedState(name)) other = name;
   }
-  if (error) return FileError(error.value(), absl::StrCat("cannot read ", path_));
+  if (error) return FileError(error.value(), "cannot read $0", path_);
   // Checked last: each of several processes that begin here writes it before any other file.
   QUANTD_ASSIGN_OR_RETURN(const std::optional<Json> state, ReadState());
   if (state.has_value() || other.empty()) return absl::OkStatus();
-  return ContentError(absl::StrCat(path_, " is not of quantctl: it holds ", other, " and no ",
-                                   kState, "; move it away, or write to another place than ",
-                                   "--output ", options_.out));
+  return ContentError(
+      "$0 is not of quantctl: it holds $1 and no $2; move it away, or write to another place than "
+      "--output $3",
+      path_, other, kState, options_.out);
 }
 
 absl::Status Workplace::TakeOver() {
@@ -261,13 +256,12 @@ absl::Status Workplace::CheckState(const Json& found) const {
       return json.dump(-1, ' ', true, Json::error_handler_t::replace);
     };
     if (key == "files") {
-      return ContentError(absl::StrCat(
-          path_, " was begun when files of ", options_.model, " had other sizes or times: ",
-          was == found.end() ? "" : FirstChange(*was, value), "; --force starts again"));
+      return ContentError(
+          "$0 was begun when files of $1 had other sizes or times: $2; --force starts again", path_,
+          options_.model, was == found.end() ? "" : FirstChange(*was, value));
     }
-    return ContentError(absl::StrCat(path_, " was begun with another '", key, "', ",
-                                     was == found.end() ? "none" : text(*was), " and not ",
-                                     text(value), "; --force starts again"));
+    return ContentError("$0 was begun with another '$1', $2 and not $3; --force starts again",
+                        path_, key, was == found.end() ? "none" : text(*was), text(value));
   }
   return absl::OkStatus();
 }
@@ -284,8 +278,7 @@ absl::Status Workplace::RemoveUnfinished() const {
     if (IsUnfinishedState(file.name) || temporary.contains(file.name)) {
       unfinished.push_back(file.path);
     } else if (file.name != kState && !options_.names.contains(file.name)) {
-      return ContentError(
-          absl::StrCat(file.path, " is not of this conversion; --force starts again"));
+      return ContentError("$0 is not of this conversion; --force starts again", file.path);
     }
   }
   for (const std::string& path : unfinished) {

@@ -8,13 +8,14 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "commands/commands.h"
 #include "commands/options.h"
 #include "commands/terminal.h"
 #include "engine/errors.h"
-#include "files/printable.h"
 #include "files/signals.h"
+#include "files/text.h"
 #include "status_macros.h"
 
 namespace {
@@ -25,28 +26,21 @@ constexpr int kWrongUsageOrFile = 2;
 absl::Status Run(int argc, char** argv) {
   QUANTD_ASSIGN_OR_RETURN(const quantd::cli::CommandLine line,
                           quantd::cli::ParseCommandLine(argc, argv));
+  using namespace quantd::cli;  // NOLINT(google-build-using-namespace)
+  constexpr std::pair<const char*, absl::Status (*)(const Options&)> kCommands[] = {
+      {"quantize", RunQuantize},
+      {"dequantize", RunDequantize},
+      {"convert", RunConvert},
+      {"calibrate", RunCalibrate},
+      {"embeddings", RunEmbeddings},
+      {"inspect", RunInspect},
+      {"top", RunTop},
+      {"info", RunInfo},
+      {"health", RunHealth}};
   absl::Status status;
-  const quantd::cli::Options& options = line.options;
-  if (!line.text.empty()) {
-    std::fputs(line.text.c_str(), stdout);
-  } else if (options.command == "quantize") {
-    status = quantd::cli::RunQuantize(options);
-  } else if (options.command == "dequantize") {
-    status = quantd::cli::RunDequantize(options);
-  } else if (options.command == "convert") {
-    status = quantd::cli::RunConvert(options);
-  } else if (options.command == "calibrate") {
-    status = quantd::cli::RunCalibrate(options);
-  } else if (options.command == "embeddings") {
-    status = quantd::cli::RunEmbeddings(options);
-  } else if (options.command == "inspect") {
-    status = quantd::cli::RunInspect(options);
-  } else if (options.command == "top") {
-    status = quantd::cli::RunTop(options);
-  } else if (options.command == "info") {
-    status = quantd::cli::RunInfo(options);
-  } else {
-    status = quantd::cli::RunHealth(options);
+  std::fputs(line.text.c_str(), stdout);
+  for (const auto& [name, run] : kCommands) {
+    if (line.text.empty() && line.options.command == name) status = run(line.options);
   }
   errno = 0;
   // Only ferror reports failures before the last bytes.

@@ -16,8 +16,7 @@ TEST(Engine, ScalesThatTakeTooMuchMemoryAreRefused) {
   DynamicQuantizeParameters p;
   p.x = {DataType::kFloat, {16, 1 << 24}, {nullptr, uint64_t{1} << 30}};
   p.granularity = {.axis = 0, .block_size = 16};
-  const absl::Status status =
-      (*MakeLocalEngine(2, ""))->DynamicQuantize(p, DynamicQuantizeOutput(), nullptr);
+  const absl::Status status = (*MakeLocalEngine(2, ""))->Run(p, {}, nullptr);
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               ::testing::AllOf(::testing::HasSubstr("16777216 scales need 335544320 bytes"),

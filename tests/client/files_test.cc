@@ -8,10 +8,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "files/closest_name.h"
 #include "files/element_type.h"
-#include "files/printable.h"
 #include "files/tensor_file.h"
+#include "files/text.h"
 
 namespace quantd::cli {
 namespace {

@@ -9,10 +9,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "commands/commands.h"
-#include "commands/input.h"
-#include "commands/progress.h"
 #include "commands/ranges.h"
-#include "engine/calibration_run.h"
 #include "engine/errors.h"
 #include "status_macros.h"
 
@@ -41,21 +38,35 @@ absl::StatusOr<CalibrationOptions> OptionsOf(const Options& options) {
   return to;
 }
 
-// Adds the values of one file.
+// Adds the states and the values of the files.
 class Reader {
  public:
-  Reader(const Options& options, CalibrationRun& run) : options_(options), run_(run) {}
+  Reader(const Options& options, const Executor& executor, Calibrator* calibrator)
+      : options_(options), executor_(executor), calibrator_(*calibrator) {}
 
-  absl::Status Add(const std::string& path) {
-    if (absl::EndsWithIgnoreCase(path, ".safetensors")) return AddSafetensors(path);
-    Input input;
-    absl::Status status = OpenInput(path, options_.output, &input);
-    return status.ok() ? Add(input, path) : status;
+  absl::Status AddAll() {
+    for (const std::string& path : options_.calibrate.states) {
+      QUANTD_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+      const absl::Status added = AddState(file->bytes(), &calibrator_);
+      if (!added.ok()) return OperationError(added, "calibrate", path);
+    }
+    Progress progress(!options_.quiet, options_.calibrate.inputs.size());
+    for (const std::string& path : options_.calibrate.inputs) {
+      progress.SetLabel(path);
+      if (absl::EndsWithIgnoreCase(path, ".safetensors")) {
+        QUANTD_RETURN_IF_ERROR(AddSafetensors(path));
+      } else {
+        QUANTD_RETURN_IF_ERROR(Add(OpenInput(path, options_.output), path));
+      }
+      progress.Add(1);
+    }
+    return absl::OkStatus();
   }
 
  private:
-  absl::Status Add(const Input& input, const std::string& name) {
-    const absl::Status added = run_.Add(input.view);
+  absl::Status Add(const absl::StatusOr<Operand>& input, const std::string& name) {
+    if (!input.ok()) return input.status();
+    const absl::Status added = AddValues(input->view, executor_, &calibrator_);
     return added.ok() ? added : OperationError(added, "calibrate", name);
   }
 
@@ -74,39 +85,16 @@ class Reader {
                        ": a calibration is of one quantity, choose its tensors with --only"));
     }
     for (const StoredTensor* tensor : chosen) {
-      Input input;
-      QUANTD_RETURN_IF_ERROR(TakeTensor(file, *tensor, options_.output, &input));
-      QUANTD_RETURN_IF_ERROR(Add(input, absl::StrCat(path, ": ", tensor->name)));
+      QUANTD_RETURN_IF_ERROR(
+          Add(ValuesOf(file, *tensor, options_.output), absl::StrCat(path, ": ", tensor->name)));
     }
     return absl::OkStatus();
   }
 
   const Options& options_;
-  CalibrationRun& run_;
+  const Executor& executor_;
+  Calibrator& calibrator_;
 };
-
-absl::Status AddStates(const Options& options, CalibrationRun& run) {
-  for (const std::string& path : options.calibrate.states) {
-    QUANTD_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-    const absl::Span<const uint8_t> bytes = file->bytes();
-    const absl::Status added =
-        run.AddState({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    if (!added.ok()) return OperationError(added, "calibrate", path);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status AddFiles(const Options& options, CalibrationRun& run) {
-  QUANTD_RETURN_IF_ERROR(AddStates(options, run));
-  Progress progress(!options.quiet, options.calibrate.inputs.size());
-  Reader reader(options, run);
-  for (const std::string& path : options.calibrate.inputs) {
-    progress.SetLabel(path);
-    QUANTD_RETURN_IF_ERROR(reader.Add(path));
-    progress.Add(1);
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckRangesFiles(const Options& options, const CalibrationOptions& what) {
   std::vector<absl::string_view> suffixes = {"scale"};
@@ -143,16 +131,17 @@ absl::Status RunCalibrate(const Options& options) {
   // Checked before an hour's work, not after it.
   QUANTD_RETURN_IF_ERROR(CheckRangesFiles(options, what));
   QUANTD_RETURN_IF_ERROR(SelectSimd(options.simd));
-  const auto run = CalibrationRun::Create(what, options.threads);
-  if (!run.ok()) return OperationError(run.status(), "calibrate", "");
-  QUANTD_RETURN_IF_ERROR(AddFiles(options, **run));
-  const absl::StatusOr<Calibration> result = (*run)->Result();
+  absl::StatusOr<Calibrator> calibrator = Calibrator::Create(what);
+  if (!calibrator.ok()) return OperationError(calibrator.status(), "calibrate", "");
+  const Executor executor(options.threads);
+  QUANTD_RETURN_IF_ERROR(Reader(options, executor, &*calibrator).AddAll());
+  const absl::StatusOr<Calibration> result = calibrator->Result(executor, [] { return false; });
   if (!result.ok()) return OperationError(result.status(), "calibrate", "");
 
   Output output(options.output);
   const RangesParts parts = AddRanges(*result, what, &output);
   if (!options.calibrate.state_out.empty()) {
-    output.AddText(options.calibrate.state_out, (*run)->State());
+    output.AddText(options.calibrate.state_out, calibrator->State());
   }
   QUANTD_RETURN_IF_ERROR(Begin(options, {}, &output));
   FillRanges(*result, what, parts, &output);

@@ -6,12 +6,16 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "checkpoints/choice.h"
+#include "absl/time/time.h"
+#include "checkpoints/selection.h"
 #include "commands/options.h"
 #include "commands/report.h"
+#include "commands/terminal.h"
 #include "engine/engine.h"
 #include "files/file_names.h"
 #include "files/output.h"
@@ -61,6 +65,37 @@ absl::Status Begin(const Options& options, std::vector<NamedFile> inputs, Output
 // Writes --report, moves all files to their places, and prints the document, or `text`.
 absl::Status Finish(const Options& options, Output* output, const Json& document,
                     const std::string& text);
+
+// Stored tensors that are copied, with their positions in the output.
+using TensorCopies = std::vector<std::pair<const StoredTensor*, size_t>>;
+void CopyTensors(const TensorFile& file, const TensorCopies& copies, Output* output);
+
+// Runs an operation on the tensor `name`, whose file was opened at that time, with `y` in memory.
+// Sets the report's name, x and times. Returns an OperationError.
+absl::Status Measure(Engine& engine, const char* operation, const std::string& name,
+                     absl::Time opened, const TensorView& x, absl::Span<uint8_t> y,
+                     absl::FunctionRef<absl::Status()> run, TensorReport* report);
+
+// As JSON reports take some KB each, so they are made only if they are needed.
+inline bool WantsJson(const Options& options) { return options.json || !options.report.empty(); }
+
+// Runs all tasks, which have names, with a progress bar of `work` bytes. Adds the reports to the
+// document's "tensors".
+template <typename Tasks, typename Run>
+absl::StatusOr<std::vector<TensorReport>> RunTasks(const Options& options, uint64_t work,
+                                                   const Tasks& tasks, Json* document, Run run) {
+  std::vector<TensorReport> reports;
+  Progress progress(!options.quiet, work);
+  for (const auto& task : tasks) {
+    progress.SetLabel(task.name);
+    absl::StatusOr<TensorReport> report = run(task);
+    if (!report.ok()) return report.status();
+    progress.Add(report->bytes_before);
+    if (WantsJson(options)) (*document)["tensors"].push_back(ToJson(*report));
+    reports.push_back(*std::move(report));
+  }
+  return reports;
+}
 
 }  // namespace quantd::cli
 

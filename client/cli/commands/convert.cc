@@ -7,9 +7,9 @@
 #include "absl/time/clock.h"
 #include "checkpoints/errors.h"
 #include "commands/commands.h"
-#include "commands/progress.h"
+#include "commands/terminal.h"
 #include "engine/errors.h"
-#include "files/output_file.h"
+#include "files/mapped_file.h"
 #include "quantd/executor.h"
 #include "quantd/targets.h"
 #include "status_macros.h"
@@ -17,7 +17,7 @@
 namespace quantd::cli {
 namespace {
 
-absl::Status Told(const absl::Status& status) {
+absl::Status CommandError(const absl::Status& status) {
   return checkpoints::IsWeightError(status) ? AsOperationError(status) : status;
 }
 
@@ -50,7 +50,7 @@ absl::Status RunConvert(const Options& options) {
   if (!status.ok()) return status;
   if (options.convert.dry_run) {
     const absl::StatusOr<checkpoints::Report> report = checkpoints::DryRun(what);
-    if (!report.ok()) return Told(report.status());
+    if (!report.ok()) return CommandError(report.status());
     if (status = WriteReport(options, report->Json()); !status.ok()) return status;
     if (options.json || !options.quiet) {
       std::fputs((options.json ? report->Json() : report->Text()).c_str(), stdout);
@@ -69,7 +69,7 @@ absl::Status RunConvert(const Options& options) {
           progress.Set(done, total);
         });
   }
-  if (!report.ok()) return Told(report.status());
+  if (!report.ok()) return CommandError(report.status());
   const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
   const auto member = [](absl::string_view name, const Json& value) {
     return absl::StrCat("  \"", name,

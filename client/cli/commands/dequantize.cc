@@ -10,10 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "commands/commands.h"
-#include "commands/progress.h"
-#include "engine/dequantizing.h"
 #include "engine/errors.h"
-#include "files/mapped_file.h"
+#include "engine/parameters.h"
 #include "status_macros.h"
 
 namespace quantd::cli {
@@ -63,19 +61,19 @@ absl::StatusOr<DequantizeTask> TaskOfFlags(const TensorFile& file, const StoredT
   return DequantizeTask{std::move(parts), file.NameOf(tensor), type};
 }
 
-struct DequantizeSorted {
+struct Selection {
   std::deque<DequantizeTask> tasks;
   absl::flat_hash_set<std::string> used;  // names in the file of tensors that are dequantized
   std::vector<QuantizedEntry> left;       // tensors that stay quantized
   std::vector<NamedFile> files;           // other input files besides FILE
 };
 
-absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& options) {
+absl::StatusOr<Selection> Select(const TensorFile& file, const Options& options) {
   QUANTD_ASSIGN_OR_RETURN(const Choice choice, ChoiceOf(options));
-  DequantizeSorted sorted;
-  const auto take = [&sorted](absl::StatusOr<DequantizeTask> task) -> absl::Status {
+  Selection selected;
+  const auto take = [&selected](absl::StatusOr<DequantizeTask> task) -> absl::Status {
     if (!task.ok()) return task.status();
-    sorted.tasks.push_back(*std::move(task));
+    selected.tasks.push_back(*std::move(task));
     return absl::OkStatus();
   };
   if (!options.spec.scale.empty()) {
@@ -83,42 +81,42 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
       const bool one = file.tensors.size() == 1;
       if (!one && (options.only.empty() || !choice.SkipReason(tensor.name).empty())) continue;
       QUANTD_RETURN_IF_ERROR(take(TaskOfFlags(file, tensor, options)));
-      sorted.used.insert(tensor.name);
+      selected.used.insert(tensor.name);
     }
-    if (sorted.tasks.empty()) {
+    if (selected.tasks.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(file.path, " holds several tensors: choose with --only"));
     }
     // The file's description of its other tensors stays valid.
     const absl::StatusOr<std::vector<QuantizedTensor>> described = FindQuantizedTensors(file);
-    if (!described.ok()) return sorted;
+    if (!described.ok()) return selected;
     for (const QuantizedTensor& tensor : *described) {
       const std::vector<Reference> parts = tensor.entry.parts();
       const bool whole = std::none_of(parts.begin(), parts.end(), [&](const Reference& part) {
-        return sorted.used.contains(part.tensor);
+        return selected.used.contains(part.tensor);
       });
-      if (whole) sorted.left.push_back(tensor.entry);
+      if (whole) selected.left.push_back(tensor.entry);
     }
-    return sorted;
+    return selected;
   }
   QUANTD_ASSIGN_OR_RETURN(const std::vector<QuantizedTensor> found, FindQuantizedTensors(file));
   for (const QuantizedTensor& tensor : found) {
     if (!choice.SkipReason(tensor.entry.name).empty()) {
-      sorted.left.push_back(tensor.entry);
+      selected.left.push_back(tensor.entry);
       continue;
     }
     QUANTD_RETURN_IF_ERROR(take(TaskOfEntry(tensor, options)));
     for (const Reference& part : tensor.entry.parts()) {
-      sorted.used.insert(part.tensor);
+      selected.used.insert(part.tensor);
       if (file.format != FileFormat::kNpy) continue;
-      sorted.files.push_back({"FILE", absl::StrCat(FolderOf(file.path), "/", part.tensor)});
+      selected.files.push_back({"FILE", absl::StrCat(FolderOf(file.path), "/", part.tensor)});
     }
   }
   // Tensors that stay quantized keep their parts, also shared ones.
-  for (const QuantizedEntry& entry : sorted.left) {
-    for (const Reference& part : entry.parts()) sorted.used.erase(part.tensor);
+  for (const QuantizedEntry& entry : selected.left) {
+    for (const Reference& part : entry.parts()) selected.used.erase(part.tensor);
   }
-  if (!sorted.tasks.empty()) return sorted;
+  if (!selected.tasks.empty()) return selected;
   return absl::InvalidArgumentError(absl::StrCat(
       file.path, found.empty()
                      ? " does not say how it was quantized; give --scale (and --zero_point, --type)"
@@ -141,22 +139,14 @@ absl::StatusOr<TensorReport> RunTask(const DequantizeTask& task, Engine& engine,
   DequantizeParameters request = task.parts.parameters();
   request.output_type = task.output_type;
   const absl::Span<uint8_t> bytes = output->bytes(task.y);
-  PopulateToRead(request.x.bytes);
-  PopulateToWrite(bytes);
-  const absl::Time start = absl::Now();
-  const absl::Status status =
-      engine.Dequantize(request, task.to_float64 ? bytes.subspan(bytes.size() / 2) : bytes);
-  if (!status.ok()) return OperationError(status, "dequantize", task.name);
-  if (task.to_float64) Widen(bytes);
   TensorReport report;
-  report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
-  report.server_seconds = engine.TakeServerSeconds();
-  report.file_seconds = absl::ToDoubleSeconds(start - opened);
-  report.name = task.name;
-  report.input_type = request.x.data_type;
+  DynamicQuantizeOutput made;
+  made.y = task.to_float64 ? bytes.subspan(bytes.size() / 2) : bytes;
+  QUANTD_RETURN_IF_ERROR(Measure(
+      engine, "dequantize", task.name, opened, request.x, bytes,
+      [&] { return engine.Run(request, made, nullptr); }, &report));
+  if (task.to_float64) Widen(bytes);
   report.output_type = task.output_type;
-  report.shape = request.x.shape;
-  report.bytes_before = request.x.bytes.size();
   report.bytes_after = bytes.size();
   return report;
 }
@@ -166,53 +156,41 @@ absl::StatusOr<TensorReport> RunTask(const DequantizeTask& task, Engine& engine,
 absl::Status RunDequantize(const Options& options) {
   QUANTD_RETURN_IF_ERROR(FormatOfPath(options.output).status());
   QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(options.input));
-  QUANTD_ASSIGN_OR_RETURN(DequantizeSorted sorted, Sort(file, options));
+  QUANTD_ASSIGN_OR_RETURN(Selection selected, Select(file, options));
   Output output(options.output);
-  if (output.format() == FileFormat::kNpy && sorted.tasks.size() > 1) {
+  if (output.format() == FileFormat::kNpy && selected.tasks.size() > 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat(options.input, " has ", sorted.tasks.size(),
+        absl::StrCat(options.input, " has ", selected.tasks.size(),
                      " tensors to dequantize, a .npy holds one: choose one with --only, or write "
                      "a .safetensors"));
   }
   QUANTD_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, EngineOf(options));
   uint64_t work = 0;
-  for (DequantizeTask& task : sorted.tasks) {
+  for (DequantizeTask& task : selected.tasks) {
     const TensorView& x = task.parts.parameters().x;
     const ElementType& type = task.to_float64 ? *FindByNpy("f8") : ElementTypeOf(task.output_type);
     task.y = output.AddStored(task.name, type, x.shape);
     work += x.bytes.size();
   }
-  std::vector<std::pair<const StoredTensor*, size_t>> copies;
+  TensorCopies copies;
   if (output.format() == FileFormat::kSafetensors && file.format == FileFormat::kSafetensors) {
     for (const StoredTensor& tensor : file.tensors) {
-      if (sorted.used.contains(tensor.name)) continue;
+      if (selected.used.contains(tensor.name)) continue;
       copies.emplace_back(&tensor, output.AddStored(tensor.name, *tensor.type, tensor.shape));
     }
     for (const auto& [key, value] : file.metadata) {
       if (key != "quantd") output.SetMetadata(key, value);
     }
-    if (!sorted.left.empty()) output.SetMetadata("quantd", QuantizedEntriesToJson(sorted.left));
+    if (!selected.left.empty()) output.SetMetadata("quantd", QuantizedEntriesToJson(selected.left));
   }
-  QUANTD_RETURN_IF_ERROR(Begin(options, sorted.files, &output));
-  for (const auto& [tensor, index] : copies) {
-    const absl::Span<const uint8_t> bytes = file.Bytes(*tensor);
-    std::copy(bytes.begin(), bytes.end(), output.bytes(index).begin());
-  }
+  QUANTD_RETURN_IF_ERROR(Begin(options, selected.files, &output));
+  CopyTensors(file, copies, &output);
   Json document = {
       {"input", options.input}, {"output", options.output}, {"tensors", Json::array()}};
-  // As JSON they take some KB each, so they are kept only if they are needed.
-  const bool wants_json = options.json || !options.report.empty();
-  std::vector<TensorReport> reports;
-  {
-    Progress progress(!options.quiet, work);
-    for (const DequantizeTask& task : sorted.tasks) {
-      progress.SetLabel(task.name);
-      QUANTD_ASSIGN_OR_RETURN(TensorReport report, RunTask(task, *engine, &output));
-      progress.Add(report.bytes_before);
-      if (wants_json) document["tensors"].push_back(ToJson(report));
-      reports.push_back(std::move(report));
-    }
-  }
+  QUANTD_ASSIGN_OR_RETURN(
+      std::vector<TensorReport> reports,
+      RunTasks(options, work, selected.tasks, &document,
+               [&](const DequantizeTask& task) { return RunTask(task, *engine, &output); }));
   return Finish(options, &output, document,
                 ToText(std::move(reports), options.sort, options.details));
 }

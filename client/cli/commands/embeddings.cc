@@ -9,12 +9,10 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "commands/commands.h"
-#include "commands/input.h"
-#include "commands/presets.h"
 #include "commands/ranges.h"
 #include "commands/report.h"
-#include "engine/calibration_run.h"
 #include "engine/errors.h"
+#include "engine/parameters.h"
 #include "files/output.h"
 #include "quantd/quantize_embeddings.h"
 #include "status_macros.h"
@@ -60,11 +58,12 @@ absl::Status CheckCodesFiles(const Options& options) {
 absl::StatusOr<Calibration> FindRanges(const TensorView& x, const CalibrationOptions& what,
                                        const Options& options) {
   QUANTD_RETURN_IF_ERROR(SelectSimd(options.simd));
-  const auto run = CalibrationRun::Create(what, options.threads);
-  absl::Status status = run.status();
-  if (status.ok()) status = (*run)->Add(x);
+  const Executor executor(options.threads);
+  absl::StatusOr<Calibrator> calibrator = Calibrator::Create(what);
+  absl::Status status = calibrator.status();
+  if (status.ok()) status = AddValues(x, executor, &*calibrator);
   if (!status.ok()) return OperationError(status, "calibrate", "");
-  absl::StatusOr<Calibration> found = (*run)->Result();
+  absl::StatusOr<Calibration> found = calibrator->Result(executor, [] { return false; });
   return found.ok() ? found : OperationError(found.status(), "calibrate", "");
 }
 
@@ -103,11 +102,11 @@ absl::Status RunEmbeddings(const Options& options) {
   QUANTD_ASSIGN_OR_RETURN(QuantizeEmbeddingsParameters parameters, ParametersOf(options));
   QUANTD_RETURN_IF_ERROR(CheckCalibrate(options, parameters));
   QUANTD_RETURN_IF_ERROR(CheckCodesFiles(options));
-  Input x, ranges;
-  QUANTD_RETURN_IF_ERROR(OpenInput(options.input, options.output, &x));
+  Operand ranges;
+  QUANTD_ASSIGN_OR_RETURN(const Operand x, OpenInput(options.input, options.output));
   parameters.x = x.view;
   if (!options.embeddings.ranges.empty()) {
-    QUANTD_RETURN_IF_ERROR(OpenRanges(options.embeddings.ranges, options.output, &ranges));
+    QUANTD_ASSIGN_OR_RETURN(ranges, OpenRanges(options.embeddings.ranges, options.output));
     parameters.ranges = ranges.view;
   }
   parameters.report_error =
@@ -145,7 +144,9 @@ absl::Status RunEmbeddings(const Options& options) {
   const absl::Time start = absl::Now();
   TensorReport report;
   QuantizationError error;
-  const absl::Status status = engine->QuantizeEmbeddings(parameters, output.bytes(y), &error);
+  DynamicQuantizeOutput made;
+  made.y = output.bytes(y);
+  const absl::Status status = engine->Run(parameters, made, &error);
   if (!status.ok()) return OperationError(status, "quantize", "");
   if (parameters.report_error) report.error = error;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);

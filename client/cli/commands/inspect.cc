@@ -3,24 +3,125 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "commands/commands.h"
-#include "commands/statistics.h"
-#include "commands/table.h"
-#include "engine/dequantizing.h"
 #include "engine/errors.h"
-#include "files/printable.h"
+#include "engine/parameters.h"
+#include "files/text.h"
 #include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
+
+// ---- Statistics of many values ------------------------------------------------------------------
+
+constexpr int kBar = 40;
+constexpr int64_t kChunk = 1 << 16;  // elements; a multiple of the number that fills whole bytes
+
+struct Statistics {
+  uint64_t finite = 0, nan = 0, infinite = 0;
+  // Of the finite values; 0 if there are none.
+  double minimum = 0, maximum = 0, mean = 0, deviation = 0;
+  std::vector<uint64_t> counts;  // from minimum to maximum in bins of equal width
+
+  // One line per bin: its lower edge, a bar, its count.
+  std::string HistogramText() const;
+  Json HistogramJson() const;
+};
+
+// Calls its argument with all values, in order, many at a time.
+using ForEachValues =
+    absl::FunctionRef<absl::Status(absl::FunctionRef<void(absl::Span<const double>)> visit)>;
+
+// Iterates over the values twice: first for range and mean, then for deviation and histogram.
+// Returns the errors of for_each.
+absl::StatusOr<Statistics> Describe(ForEachValues for_each, int64_t bins) {
+  Statistics result;
+  absl::Status status = for_each([&result](absl::Span<const double> values) {
+    for (const double value : values) {
+      if (!std::isfinite(value)) {
+        ++(std::isnan(value) ? result.nan : result.infinite);
+        continue;
+      }
+      const bool first = result.finite++ == 0;
+      result.minimum = first ? value : std::min(result.minimum, value);
+      result.maximum = first ? value : std::max(result.maximum, value);
+      // The running mean stays in range even where a sum would overflow.
+      result.mean += (value - result.mean) / static_cast<double>(result.finite);
+    }
+  });
+  if (!status.ok()) return status;
+  const double low = result.minimum, high = result.maximum;
+  result.counts.assign(low == high ? 1 : std::max<int64_t>(bins, 1), 0);
+  const auto last = static_cast<double>(result.counts.size() - 1);
+  double squares = 0;
+  status = for_each([&](absl::Span<const double> values) {
+    for (const double value : values) {
+      if (!std::isfinite(value)) continue;
+      squares += (value - result.mean) * (value - result.mean);
+      // Halves, so that a range as wide as double does not overflow.
+      const double position =
+          high == low ? 0 : (value / 2 - low / 2) / (high / 2 - low / 2) * (last + 1);
+      ++result.counts[static_cast<size_t>(std::clamp(position, 0.0, last))];
+    }
+  });
+  if (!status.ok()) return status;
+  if (result.finite > 0) result.deviation = std::sqrt(squares / static_cast<double>(result.finite));
+  return result;
+}
+
+// Visits the values of a stored tensor, in file order. REQUIRES: not of Family::kOpaque.
+absl::Status VisitStored(const TensorFile& file, const StoredTensor& tensor,
+                         absl::FunctionRef<void(absl::Span<const double>)> visit) {
+  const absl::Span<const uint8_t> all = file.Bytes(tensor);
+  const int64_t bits = tensor.type->bits;
+  int64_t elements = 1;
+  for (const int64_t length : tensor.shape) elements *= length;
+  std::vector<uint8_t> swapped;
+  for (int64_t begin = 0; begin < elements; begin += kChunk) {
+    const int64_t count = std::min(kChunk, elements - begin);
+    absl::Span<const uint8_t> part = all.subspan(begin * bits / 8, (count * bits + 7) / 8);
+    if (tensor.big_endian && bits > 8) {
+      swapped.assign(part.begin(), part.end());
+      for (auto at = swapped.begin(); at != swapped.end(); at += bits / 8) {
+        std::reverse(at, at + bits / 8);
+      }
+      part = swapped;
+    }
+    visit(ToDoubles(*tensor.type, count, part));
+  }
+  return absl::OkStatus();
+}
+
+std::string Statistics::HistogramText() const {
+  const uint64_t most = std::max<uint64_t>(1, *std::max_element(counts.begin(), counts.end()));
+  const auto bins = static_cast<double>(counts.size());
+  std::string text;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const double edge = minimum + (maximum / bins - minimum / bins) * static_cast<double>(i);
+    const double share = static_cast<double>(counts[i]) / static_cast<double>(most);
+    std::string bar(static_cast<size_t>(std::lround(share * kBar)), '#');
+    if (bar.empty() && counts[i] > 0) bar.push_back('.');
+    absl::StrAppendFormat(&text, "    %12.5g |%-*s %d\n", edge, kBar, bar, counts[i]);
+  }
+  absl::StrAppendFormat(&text, "    %12.5g\n", maximum);
+  return text;
+}
+
+Json Statistics::HistogramJson() const {
+  return {{"min", NumberJson(minimum)}, {"max", NumberJson(maximum)}, {"counts", counts}};
+}
+
+// ---- Inspection ---------------------------------------------------------------------------------
 
 // The file of --against.
 struct Original {
@@ -140,29 +241,22 @@ absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParam
 // The effect of quantizing x, computed in files without a name.
 absl::StatusOr<Findings> TrySpec(const QuantizationSpec& spec, Engine& engine,
                                  const Executor& executor, const TensorView& x, int64_t bins) {
-  QUANTD_ASSIGN_OR_RETURN(const QuantizedForm form, spec.FormOf(x));
-  const std::string path = ScratchPath();
-  OutputFile files[4];
+  QUANTD_ASSIGN_OR_RETURN(const ResultLayout layout, spec.LayoutFor(x));
+  std::deque<OutputFile> files;
   DynamicQuantizeOutput output;
   DequantizeParameters quantized;
-  const auto add = [&](OutputFile* file, DataType type, const Shape& shape, TensorView* view,
-                       absl::Span<uint8_t>* bytes) {
-    const uint64_t size = StoredBytes(Info(type).bits, shape).value_or(0);
-    absl::Status status = file->CreateNameless(path, size);
-    *bytes = file->bytes();
-    *view = {type, shape, *bytes};
-    return status;
+  absl::Status status;
+  const auto add = [&](const std::optional<TensorLayout>& part, absl::Span<uint8_t>* bytes) {
+    if (!part.has_value()) return std::optional<TensorView>();
+    const uint64_t size = StoredBytes(Info(part->data_type).bits, part->shape).value_or(0);
+    status.Update(files.emplace_back().CreateNameless(ScratchPath(), size));
+    *bytes = files.back().bytes();
+    return std::optional(TensorView{part->data_type, part->shape, *bytes});
   };
-  absl::Status status = add(&files[0], form.y, x.shape, &quantized.x, &output.y);
-  status.Update(add(&files[1], form.scale, form.scale_shape, &quantized.scale, &output.scale));
-  if (form.zero_point != DataType::kUnspecified) {
-    status.Update(add(&files[2], form.zero_point, form.scale_shape, &quantized.zero_point.emplace(),
-                      &output.zero_point));
-  }
-  if (form.tensor_scale != DataType::kUnspecified) {
-    status.Update(add(&files[3], form.tensor_scale, {}, &quantized.tensor_scale.emplace(),
-                      &output.tensor_scale));
-  }
+  quantized.x = *add(layout.y, &output.y);
+  quantized.scale = *add(layout.y_scale, &output.scale);
+  quantized.zero_point = add(layout.y_zero_point, &output.zero_point);
+  quantized.tensor_scale = add(layout.y_tensor_scale, &output.tensor_scale);
   QuantizationError error;
   if (status.ok()) status = spec.Run(engine, x, output, &error);
   if (!status.ok()) return status;
@@ -268,12 +362,10 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
         absl::StrCat(options.input, ": tensor '", entry.name, "' in --against: ", what));
   };
   if (match == nullptr) return fail("there is none of this name");
-  QUANTD_ASSIGN_OR_RETURN(const Source source, Source::Of(original->file, *match));
-  OutputFile scratch;
-  QUANTD_ASSIGN_OR_RETURN(const TensorView x, source.View(ScratchPath(), &scratch));
+  QUANTD_ASSIGN_OR_RETURN(const Operand x, ValuesOf(original->file, *match, ScratchPath()));
   QUANTD_ASSIGN_OR_RETURN(const QuantizedParts parts, QuantizedParts::Of(tensor, ScratchPath()));
   const absl::StatusOr<Findings> error =
-      ErrorOf(executor, parts.parameters(), x, options.bins, std::nullopt);
+      ErrorOf(executor, parts.parameters(), x.view, options.bins, std::nullopt);
   if (!error.ok()) return fail(error.status().message());
   Add(*error, "quantization_error", &findings);
   return findings;
@@ -365,9 +457,9 @@ absl::Status RunInspect(const Options& options) {
     const absl::StatusOr<Source> x = Source::Of(file, tensor);
     std::string note;
     if (tries && x.ok() && Info(x->type()).kind == DataTypeKind::kFloat) {
-      OutputFile scratch;
-      QUANTD_ASSIGN_OR_RETURN(const TensorView view, x->View(ScratchPath(), &scratch));
-      const absl::StatusOr<Findings> error = TrySpec(spec, *engine, executor, view, options.bins);
+      QUANTD_ASSIGN_OR_RETURN(const Operand values, x->View(ScratchPath()));
+      const absl::StatusOr<Findings> error =
+          TrySpec(spec, *engine, executor, values.view, options.bins);
       if (!error.ok() && file.tensors.size() == 1) {
         return OperationError(error.status(), "quantize", tensor.name);
       }

@@ -8,11 +8,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "checkpoints/choice.h"
 #include "checkpoints/inventory.h"
 #include "checkpoints/model.h"
+#include "checkpoints/selection.h"
 #include "commands/commands.h"
-#include "files/printable.h"
+#include "files/text.h"
 #include "status_macros.h"
 
 namespace quantd::cli {
@@ -52,34 +52,32 @@ absl::Status InspectModel(const Options& options) {
   Json tensors = Json::array();
   std::array<Total, kRoles.size()> roles;
   Total all;
-  for (uint32_t i = 0; i < model.shards.size(); ++i) {
-    for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
-      const Tensor& tensor = model.tensor({i, j});
-      if (!choice.SkipReason(tensor.name).empty()) continue;
-      const checkpoints::InventoryEntry& entry = inventory.at({i, j});
-      const auto role = static_cast<size_t>(entry.role);
-      for (Total* total : {&all, &roles[role]}) {
-        ++total->tensors;
-        total->bytes += tensor.bytes;
+  for (const checkpoints::Place place : model.All()) {
+    const Tensor& tensor = model.tensor(place);
+    if (!choice.SkipReason(tensor.name).empty()) continue;
+    const checkpoints::InventoryEntry& entry = inventory.at(place);
+    const auto role = static_cast<size_t>(entry.role);
+    for (Total* total : {&all, &roles[role]}) {
+      ++total->tensors;
+      total->bytes += tensor.bytes;
+    }
+    const std::string what = checkpoints::RoleText(inventory, place);
+    if (options.json) {
+      Json& row = tensors.emplace_back(Json{{"name", tensor.name},
+                                            {"dtype", tensor.dtype},
+                                            {"shape", ShapeJson(tensor.shape)},
+                                            {"bytes", tensor.bytes},
+                                            {"role", kRoles[role]},
+                                            {"text", what}});
+      if (entry.weight >= 0) {
+        row["weight"] = inventory.weights[static_cast<size_t>(entry.weight)].name;
       }
-      const std::string what = checkpoints::RoleText(inventory, {i, j});
-      if (options.json) {
-        Json& row = tensors.emplace_back(Json{{"name", tensor.name},
-                                              {"dtype", tensor.dtype},
-                                              {"shape", ShapeJson(tensor.shape)},
-                                              {"bytes", tensor.bytes},
-                                              {"role", kRoles[role]},
-                                              {"text", what}});
-        if (entry.weight >= 0) {
-          row["weight"] = inventory.weights[static_cast<size_t>(entry.weight)].name;
-        }
-      } else if (!options.quiet) {
-        std::fputs(
-            absl::StrCat(Printable(tensor.name), "  ", tensor.dtype, " ", ShapeString(tensor.shape),
-                         "  ", tensor.bytes, " bytes  ", Printable(what), "\n")
-                .c_str(),
-            stdout);
-      }
+    } else if (!options.quiet) {
+      std::fputs(
+          absl::StrCat(Printable(tensor.name), "  ", tensor.dtype, " ", ShapeString(tensor.shape),
+                       "  ", tensor.bytes, " bytes  ", Printable(what), "\n")
+              .c_str(),
+          stdout);
     }
   }
   Json totals = Json::object();

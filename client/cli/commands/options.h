@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/quantization_spec.h"
+#include "engine/parameters.h"
 
 namespace quantd::cli {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "files/closest_name.h"
+#include "files/text.h"
 
 namespace quantd::cli {
 namespace {

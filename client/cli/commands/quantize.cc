@@ -8,11 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "commands/commands.h"
-#include "commands/progress.h"
 #include "commands/ranges.h"
 #include "engine/errors.h"
-#include "files/mapped_file.h"
-#include "files/printable.h"
+#include "files/text.h"
 #include "quantd/field_error.h"
 #include "quantd/utf8.h"
 #include "status_macros.h"
@@ -24,15 +22,15 @@ namespace {
 struct Task {
   Source x;
   std::string name;  // in the output
-  QuantizedForm form;
-  size_t y = 0, scale = 0;
-  std::optional<size_t> zero_point = {}, tensor_scale = {};
+  ResultLayout layout;
+  size_t y = 0;
+  std::optional<size_t> scale = {}, zero_point = {}, tensor_scale = {};
 };
 
 // What to do with each tensor of the file.
-struct Sorted {
+struct Plan {
   std::deque<Task> tasks;
-  std::vector<std::pair<const StoredTensor*, size_t>> copies;  // and their positions in the output
+  TensorCopies copies;
   std::vector<SkippedTensor> skipped;
   std::vector<QuantizedEntry> entries;
 };
@@ -56,41 +54,37 @@ std::string SkipReason(const StoredTensor& tensor, const Options& options, const
 
 // Adds y, scale and so on to the output, and describes them in the returned entry.
 QuantizedEntry AddTo(Output* output, Task* task, const Granularity& granularity) {
-  const QuantizedForm& form = task->form;
   QuantizedEntry entry;
   entry.name = task->name;
   entry.input_type = task->x.type();
   entry.was_float64 = task->x.rounded_from_float64();
   entry.granularity = granularity;
-  task->y = output->Add(task->name, "", form.y, task->x.shape());
+  task->y = output->Add(task->name, "", task->layout.y.data_type, task->x.shape());
   entry.y = output->ReferenceTo(task->y);
-  const auto add = [&](absl::string_view suffix, DataType type, const Shape& shape) {
-    return output->Add(absl::StrCat(task->name, "_", suffix), suffix, type, shape);
+  const auto add = [&](absl::string_view suffix, const std::optional<TensorLayout>& part,
+                       std::optional<size_t>* index) -> std::optional<Reference> {
+    if (!part.has_value()) return std::nullopt;
+    *index =
+        output->Add(absl::StrCat(task->name, "_", suffix), suffix, part->data_type, part->shape);
+    return output->ReferenceTo(**index);
   };
-  task->scale = add("scale", form.scale, form.scale_shape);
-  entry.scale = output->ReferenceTo(task->scale);
-  if (form.zero_point != DataType::kUnspecified) {
-    task->zero_point = add("zero_point", form.zero_point, form.scale_shape);
-    entry.zero_point = output->ReferenceTo(*task->zero_point);
-  }
-  if (form.tensor_scale != DataType::kUnspecified) {
-    task->tensor_scale = add("tensor_scale", form.tensor_scale, {});
-    entry.tensor_scale = output->ReferenceTo(*task->tensor_scale);
-  }
+  entry.scale = *add("scale", task->layout.y_scale, &task->scale);
+  entry.zero_point = add("zero_point", task->layout.y_zero_point, &task->zero_point);
+  entry.tensor_scale = add("tensor_scale", task->layout.y_tensor_scale, &task->tensor_scale);
   return entry;
 }
 
-absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
-                            const QuantizationSpec& spec, Output* output) {
+absl::StatusOr<Plan> PlanTensors(const TensorFile& file, const Options& options,
+                                 const QuantizationSpec& spec, Output* output) {
   QUANTD_ASSIGN_OR_RETURN(const Choice choice, ChoiceOf(options));
   const bool one_named = file.format == FileFormat::kNpy;
   const bool one_written = output->format() == FileFormat::kNpy;
-  Sorted sorted;
+  Plan plan;
   const auto leave = [&](const StoredTensor& tensor, absl::string_view reason) {
     const std::string what = absl::StrCat(one_written ? "left out" : "copied", ": ", reason);
-    sorted.skipped.push_back({tensor.name, tensor.type->name, tensor.shape, what});
+    plan.skipped.push_back({tensor.name, tensor.type->name, tensor.shape, what});
     if (one_written) return;
-    sorted.copies.emplace_back(&tensor, output->AddStored(tensor.name, *tensor.type, tensor.shape));
+    plan.copies.emplace_back(&tensor, output->AddStored(tensor.name, *tensor.type, tensor.shape));
   };
   for (const StoredTensor& tensor : file.tensors) {
     const std::string reason = one_named ? "" : SkipReason(tensor, options, choice, spec);
@@ -99,45 +93,45 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
       continue;
     }
     QUANTD_ASSIGN_OR_RETURN(Source x, Source::Of(file, tensor));
-    absl::StatusOr<QuantizedForm> form = spec.FormOf(x.Outline());
-    if (!form.ok()) {
-      const std::string field = ErrorField(form.status());
+    absl::StatusOr<ResultLayout> layout = spec.LayoutFor(x.Outline());
+    if (!layout.ok()) {
+      const std::string field = ErrorField(layout.status());
       if (one_named || (field != "axis" && field != "block_shape")) {
-        return OperationError(form.status(), "quantize", tensor.name);
+        return OperationError(layout.status(), "quantize", tensor.name);
       }
-      leave(tensor, form.status().message());
+      leave(tensor, layout.status().message());
       continue;
     }
     Task& task =
-        sorted.tasks.emplace_back(Task{std::move(x), file.NameOf(tensor), *std::move(form)});
-    if (!one_written && sorted.tasks.size() > kMaxQuantizedTensors) {
+        plan.tasks.emplace_back(Task{std::move(x), file.NameOf(tensor), *std::move(layout)});
+    if (!one_written && plan.tasks.size() > kMaxQuantizedTensors) {
       return absl::InvalidArgumentError(absl::StrCat(options.output, " would hold more than ",
                                                      kMaxQuantizedTensors, " quantized tensors"));
     }
-    sorted.entries.push_back(AddTo(output, &task, spec.granularity()));
+    plan.entries.push_back(AddTo(output, &task, spec.granularity()));
   }
-  if (sorted.tasks.empty()) {
+  if (plan.tasks.empty()) {
     std::string why;
-    for (size_t i = 0; i < std::min<size_t>(sorted.skipped.size(), 3); ++i) {
-      const SkippedTensor& tensor = sorted.skipped[i];
+    for (size_t i = 0; i < std::min<size_t>(plan.skipped.size(), 3); ++i) {
+      const SkippedTensor& tensor = plan.skipped[i];
       absl::StrAppend(&why, "; ", tensor.name, " is ", tensor.type, " ", ShapeString(tensor.shape),
                       ", ", tensor.reason);
     }
     return absl::InvalidArgumentError(absl::StrCat(file.path, " has nothing to quantize", why));
   }
-  if (one_written && sorted.tasks.size() > 1) {
+  if (one_written && plan.tasks.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        file.path, " has ", sorted.tasks.size(), " tensors to quantize, a .npy holds one: ",
+        file.path, " has ", plan.tasks.size(), " tensors to quantize, a .npy holds one: ",
         "choose one with --only, or write a .safetensors"));
   }
-  return sorted;
+  return plan;
 }
 
 absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
                                      const QuantizationSpec& spec, Engine& engine, Output* output) {
   const absl::Time opened = absl::Now();
-  OutputFile scratch;
-  QUANTD_ASSIGN_OR_RETURN(const TensorView x, task.x.View(options.output, &scratch));
+  QUANTD_ASSIGN_OR_RETURN(const Operand values, task.x.View(options.output));
+  const TensorView& x = values.view;
   const auto bytes = [output](std::optional<size_t> index) {
     return index.has_value() ? output->bytes(*index) : absl::Span<uint8_t>();
   };
@@ -146,33 +140,23 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
   if (const absl::Status signs = spec.CheckSigns(x); !signs.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("'", task.name, "': ", signs.message()));
   }
-  PopulateToRead(x.bytes);
-  PopulateToWrite(parts.y);
-  TensorReport report;
   QuantizationError error;
-  const absl::Time start = absl::Now();
-  const absl::Status status = spec.Run(engine, x, parts, &error);
-  if (!status.ok()) return OperationError(status, "quantize", task.name);
-  const QuantizedForm& form = task.form;
+  TensorReport report;
+  QUANTD_RETURN_IF_ERROR(Measure(
+      engine, "quantize", task.name, opened, x, parts.y,
+      [&] { return spec.Run(engine, x, parts, &error); }, &report));
   if (options.spec.report_error) report.error = error;
-  report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
-  report.server_seconds = engine.TakeServerSeconds();
-  report.file_seconds = absl::ToDoubleSeconds(start - opened);
-  report.name = task.name;
-  report.input_type = task.x.type();
-  report.output_type = form.y;
-  report.shape = task.x.shape();
-  report.scale_shape = form.scale_shape;
+  report.output_type = task.layout.y.data_type;
+  report.scale_shape = task.layout.y_scale->shape;
   report.bytes_before = task.x.byte_size();
   report.bytes_after =
       parts.y.size() + parts.scale.size() + parts.zero_point.size() + parts.tensor_scale.size();
-  report.scale = ExtentOf(form.scale, form.scale_shape, parts.scale);
-  if (task.zero_point.has_value()) {
-    report.zero_point = ExtentOf(form.zero_point, form.scale_shape, parts.zero_point);
-  }
-  if (task.tensor_scale.has_value()) {
-    report.tensor_scale = ExtentOf(form.tensor_scale, {}, parts.tensor_scale);
-  }
+  const auto extent = [](const std::optional<TensorLayout>& part, absl::Span<const uint8_t> in) {
+    return part.has_value() ? ExtentOf(part->data_type, part->shape, in) : Extent();
+  };
+  report.scale = extent(task.layout.y_scale, parts.scale);
+  report.zero_point = extent(task.layout.y_zero_point, parts.zero_point);
+  report.tensor_scale = extent(task.layout.y_tensor_scale, parts.tensor_scale);
   return report;
 }
 
@@ -208,19 +192,16 @@ absl::Status RunQuantize(const Options& options) {
   QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(options.input));
   QUANTD_RETURN_IF_ERROR(RefuseQuantized(file));
   Output output(options.output);
-  QUANTD_ASSIGN_OR_RETURN(Sorted sorted, Sort(file, options, spec, &output));
+  QUANTD_ASSIGN_OR_RETURN(const Plan plan, PlanTensors(file, options, spec, &output));
   QUANTD_RETURN_IF_ERROR(CheckReadable(options, output));
   QUANTD_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, EngineOf(options));
 
   for (const auto& [key, value] : file.metadata) output.SetMetadata(key, value);
-  output.SetMetadata("quantd", QuantizedEntriesToJson(sorted.entries));
+  output.SetMetadata("quantd", QuantizedEntriesToJson(plan.entries));
   QUANTD_RETURN_IF_ERROR(Begin(options, {}, &output));
-  for (const auto& [tensor, index] : sorted.copies) {
-    const absl::Span<const uint8_t> bytes = file.Bytes(*tensor);
-    std::copy(bytes.begin(), bytes.end(), output.bytes(index).begin());
-  }
+  CopyTensors(file, plan.copies, &output);
   uint64_t work = 0;
-  for (const Task& task : sorted.tasks) {
+  for (const Task& task : plan.tasks) {
     work += task.x.byte_size();
     if (task.x.rounded_from_float64() && !options.quiet) {
       std::fprintf(stderr, "note: %s is float64; its elements are rounded to float first\n",
@@ -231,22 +212,13 @@ absl::Status RunQuantize(const Options& options) {
                    {"output", options.output},
                    {"tensors", Json::array()},
                    {"skipped", Json::array()}};
-  // As JSON they take some KB each, so they are kept only if they are needed.
-  const bool wants_json = options.json || !options.report.empty();
-  std::vector<TensorReport> reports;
-  {
-    Progress progress(!options.quiet, work);
-    for (const Task& task : sorted.tasks) {
-      progress.SetLabel(task.name);
-      QUANTD_ASSIGN_OR_RETURN(TensorReport report, RunTask(task, options, spec, *engine, &output));
-      progress.Add(task.x.byte_size());
-      if (wants_json) document["tensors"].push_back(ToJson(report));
-      reports.push_back(std::move(report));
-    }
-  }
+  QUANTD_ASSIGN_OR_RETURN(std::vector<TensorReport> reports,
+                          RunTasks(options, work, plan.tasks, &document, [&](const Task& task) {
+                            return RunTask(task, options, spec, *engine, &output);
+                          }));
   std::string text;
-  for (const SkippedTensor& tensor : sorted.skipped) {
-    if (wants_json) document["skipped"].push_back(ToJson(tensor));
+  for (const SkippedTensor& tensor : plan.skipped) {
+    if (WantsJson(options)) document["skipped"].push_back(ToJson(tensor));
     text += ToText(tensor);
   }
   absl::StrAppend(&text, ToText(std::move(reports), options.sort, options.details));

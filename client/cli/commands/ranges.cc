@@ -16,11 +16,46 @@ namespace {
 
 constexpr std::array<const char*, 4> kMethodNames = {"min_max", "percentile", "entropy", "mse"};
 
+// The most memory for bins, if there are very many channels.
+constexpr uint64_t kMostCalibratorBytes = uint64_t{1} << 30;
+
+absl::Status Fits(const absl::StatusOr<uint64_t>& bytes) {
+  if (!bytes.ok() || *bytes <= kMostCalibratorBytes) return bytes.status();
+  return absl::ResourceExhaustedError(absl::StrCat("these channels would take ", *bytes, " bytes, ",
+                                                   kMostCalibratorBytes, " are allowed"));
+}
+
 void CopyFloats(const std::vector<float>& from, absl::Span<uint8_t> to) {
   if (!to.empty()) std::memcpy(to.data(), from.data(), to.size());
 }
 
+// A tensor of a file that calibrate has written; INVALID_ARGUMENT if there is none with this name.
+absl::StatusOr<const StoredTensor*> FindCalibrated(const TensorFile& file, absl::string_view name) {
+  for (const StoredTensor& tensor : file.tensors) {
+    if (tensor.name == name) return &tensor;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(file.path, " has no tensor '", name, "'; quantctl calibrate writes one"));
+}
+
 }  // namespace
+
+absl::StatusOr<Operand> OpenInput(const std::string& path, const std::string& output) {
+  QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(path));
+  if (file.format == FileFormat::kNpy) return ValuesOf(file, file.tensors[0], output);
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " is not a .npy file; embeddings are read from these"));
+}
+
+absl::Status AddValues(const TensorView& x, const Executor& executor, Calibrator* calibrator) {
+  QUANTD_RETURN_IF_ERROR(Fits(calibrator->BytesWith(x)));
+  return calibrator->Add(x, executor, [] { return false; });
+}
+
+absl::Status AddState(absl::Span<const uint8_t> state, Calibrator* calibrator) {
+  QUANTD_RETURN_IF_ERROR(Fits(calibrator->BytesWithState(state)));
+  return calibrator->Merge(state);
+}
 
 Json CalibrationJson(const Calibration& calibration, const CalibrationOptions& options) {
   Json json = {{"method", kMethodNames[static_cast<size_t>(options.method)]},
@@ -61,14 +96,6 @@ void FillRanges(const Calibration& calibration, const CalibrationOptions& option
   const std::vector<uint8_t> packed = *PackIntegers(options.output_type, values, "zero_point");
   const absl::Span<uint8_t> to = output->bytes(*parts.zero_point);
   std::copy_n(packed.begin(), std::min(packed.size(), to.size()), to.begin());
-}
-
-absl::StatusOr<const StoredTensor*> FindCalibrated(const TensorFile& file, absl::string_view name) {
-  for (const StoredTensor& tensor : file.tensors) {
-    if (tensor.name == name) return &tensor;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(file.path, " has no tensor '", name, "'; quantctl calibrate writes one"));
 }
 
 absl::StatusOr<GivenScales> ReadCalibration(const std::string& path) {
@@ -112,11 +139,11 @@ absl::StatusOr<GivenScales> ReadCalibration(const std::string& path) {
   return given;
 }
 
-absl::Status OpenRanges(const std::string& path, const std::string& output, Input* input) {
-  if (!absl::EndsWithIgnoreCase(path, ".safetensors")) return OpenInput(path, output, input);
+absl::StatusOr<Operand> OpenRanges(const std::string& path, const std::string& output) {
+  if (!absl::EndsWithIgnoreCase(path, ".safetensors")) return OpenInput(path, output);
   QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(path));
-  const absl::StatusOr<const StoredTensor*> range = FindCalibrated(file, "range");
-  return range.ok() ? TakeTensor(file, **range, output, input) : range.status();
+  QUANTD_ASSIGN_OR_RETURN(const StoredTensor* range, FindCalibrated(file, "range"));
+  return ValuesOf(file, *range, output);
 }
 
 }  // namespace quantd::cli

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "commands/table.h"
+#include "commands/terminal.h"
 #include "files/element_type.h"
-#include "files/printable.h"
+#include "files/text.h"
 
 namespace quantd::cli {
 namespace {
@@ -65,17 +65,6 @@ Extent ExtentOf(DataType type, const Shape& shape, absl::Span<const uint8_t> byt
     for (const double value : ToDoubles(ElementTypeOf(type), count, part)) extent.Add(value);
   }
   return extent;
-}
-
-std::string BytesText(uint64_t bytes) {
-  const char* unit = "bytes";
-  double value = static_cast<double>(bytes);
-  for (const char* larger : {"kB", "MB", "GB", "TB"}) {
-    if (value < 1000) break;
-    value /= 1000;
-    unit = larger;
-  }
-  return absl::StrFormat("%.*f %s", bytes < 1000 ? 0 : 2, value, unit);
 }
 
 std::string SqnrText(const QuantizationError& error, int64_t elements) {

@@ -78,8 +78,6 @@ struct SkippedTensor {
 std::string ToText(const SkippedTensor& tensor);
 Json ToJson(const SkippedTensor& tensor);
 
-// 3072000 as "3.07 MB".
-std::string BytesText(uint64_t bytes);
 // The JSON text; works even if a name in it is not UTF-8.
 std::string Dump(const Json& json);
 

@@ -1,11 +1,15 @@
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "commands/commands.h"
+#include "engine/errors.h"
+#include "files/mapped_file.h"
 #include "status_macros.h"
 
 namespace quantd::cli {
@@ -82,6 +86,31 @@ absl::Status Finish(const Options& options, Output* output, const Json& document
   } else if (!options.quiet) {
     std::fputs(absl::StrCat(text, "wrote ", options.output, "\n").c_str(), stdout);
   }
+  return absl::OkStatus();
+}
+
+void CopyTensors(const TensorFile& file, const TensorCopies& copies, Output* output) {
+  for (const auto& [tensor, index] : copies) {
+    std::ranges::copy(file.Bytes(*tensor), output->bytes(index).begin());
+  }
+}
+
+absl::Status Measure(Engine& engine, const char* operation, const std::string& name,
+                     absl::Time opened, const TensorView& x, absl::Span<uint8_t> y,
+                     absl::FunctionRef<absl::Status()> run, TensorReport* report) {
+  PopulateToRead(x.bytes);
+  PopulateToWrite(y);
+  const absl::Time start = absl::Now();
+  if (const absl::Status status = run(); !status.ok()) {
+    return OperationError(status, operation, name);
+  }
+  report->seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  report->server_seconds = engine.TakeServerSeconds();
+  report->file_seconds = absl::ToDoubleSeconds(start - opened);
+  report->name = name;
+  report->input_type = x.data_type;
+  report->shape = x.shape;
+  report->bytes_before = x.bytes.size();
   return absl::OkStatus();
 }
 

@@ -20,7 +20,7 @@
 #include "absl/time/clock.h"
 #include "commands/commands.h"
 #include "engine/errors.h"
-#include "files/printable.h"
+#include "files/text.h"
 #include "status_macros.h"
 
 namespace quantd::cli {

@@ -1,13 +1,13 @@
-// Quantizes tensors in this process, or on a server. The resulting bytes are the same.
+// Runs operations in this process, or on a server. The resulting bytes are the same.
 #ifndef QUANTD_CLI_ENGINE_ENGINE_H_
 #define QUANTD_CLI_ENGINE_ENGINE_H_
 
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "quantd/client/options.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/parameters.h"
@@ -15,21 +15,19 @@
 
 namespace quantd::cli {
 
-// One call at a time. Outputs have the sizes of the core's plan.
+// Of any operation.
+using Parameters = std::variant<QuantizeParameters, DynamicQuantizeParameters, DequantizeParameters,
+                                QuantizeEmbeddingsParameters>;
+
+// One call at a time.
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  // `error` may be null; it is set if the parameters have report_error.
-  virtual absl::Status Quantize(const QuantizeParameters& parameters, absl::Span<uint8_t> y,
-                                QuantizationError* error) = 0;
-  virtual absl::Status DynamicQuantize(const DynamicQuantizeParameters& parameters,
-                                       const DynamicQuantizeOutput& output,
-                                       QuantizationError* error) = 0;
-  virtual absl::Status Dequantize(const DequantizeParameters& parameters,
-                                  absl::Span<uint8_t> y) = 0;
-  virtual absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsParameters& parameters,
-                                          absl::Span<uint8_t> y, QuantizationError* error) = 0;
+  // Fills the tensors that the operation makes; they have the sizes of the core's plan. `error` may
+  // be null; it is set if the parameters have report_error.
+  virtual absl::Status Run(const Parameters& parameters, const DynamicQuantizeOutput& output,
+                           QuantizationError* error) = 0;
   // The seconds that a server needed for the calls since the last time that this was asked for; the
   // rest of their time is that of the network. 0 in this process.
   virtual double TakeServerSeconds() { return 0; }

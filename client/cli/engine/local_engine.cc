@@ -3,17 +3,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/engine.h"
-#include "quantd/dequantize.h"
 #include "quantd/executor.h"
-#include "quantd/quantize.h"
-#include "quantd/quantize_embeddings.h"
+#include "quantd/operation.h"
 #include "quantd/targets.h"
 #include "status_macros.h"
 
 namespace quantd::cli {
 namespace {
-
-bool Never() { return false; }
 
 // The most memory for computed ranges and scales.
 constexpr uint64_t kMostScratchBytes = uint64_t{160} << 20;
@@ -22,35 +18,22 @@ class LocalEngine : public Engine {
  public:
   explicit LocalEngine(int threads) : executor_(threads) {}
 
-  absl::Status Quantize(const QuantizeParameters& p, absl::Span<uint8_t> y,
-                        QuantizationError* error) override {
-    QUANTD_ASSIGN_OR_RETURN(const QuantizePlan plan, PlanQuantize(p));
-    return quantd::Quantize(plan, p.x.bytes, executor_, Never, y, error);
-  }
-
-  absl::Status Dequantize(const DequantizeParameters& p, absl::Span<uint8_t> y) override {
-    QUANTD_ASSIGN_OR_RETURN(const DequantizePlan plan, PlanDequantize(p));
-    return quantd::Dequantize(plan, p.x.bytes, executor_, Never, y);
-  }
-
-  absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsParameters& p, absl::Span<uint8_t> y,
-                                  QuantizationError* error) override {
-    QUANTD_ASSIGN_OR_RETURN(const QuantizeEmbeddingsPlan plan, PlanQuantizeEmbeddings(p));
-    return quantd::QuantizeEmbeddings(plan, p.x.bytes, executor_, Never, y, error);
-  }
-
-  absl::Status DynamicQuantize(const DynamicQuantizeParameters& p,
-                               const DynamicQuantizeOutput& output,
-                               QuantizationError* error) override {
-    QUANTD_ASSIGN_OR_RETURN(const DynamicQuantizePlan plan, PlanDynamicQuantize(p));
-    const uint64_t bytes = ScratchBytes(plan, executor_.threads());
-    if (bytes > kMostScratchBytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("its ", plan.layout.scale_count, " scales need ", bytes,
-                       " bytes of memory at a time, ", "quantctl takes ", kMostScratchBytes,
-                       " at most; choose larger blocks, or blocks along the last dimension"));
+  absl::Status Run(const Parameters& parameters, const DynamicQuantizeOutput& output,
+                   QuantizationError* error) override {
+    QUANTD_ASSIGN_OR_RETURN(
+        const OperationPlan plan,
+        std::visit([](const auto& each) { return MakePlan(each); }, parameters));
+    if (const auto* const dynamic = std::get_if<DynamicQuantizePlan>(&plan)) {
+      const uint64_t bytes = ScratchBytes(*dynamic, executor_.threads());
+      if (bytes > kMostScratchBytes) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat("its ", dynamic->layout.scale_count, " scales need ", bytes,
+                         " bytes of memory at a time, quantctl takes ", kMostScratchBytes,
+                         " at most; choose larger blocks, or blocks along the last dimension"));
+      }
     }
-    return quantd::DynamicQuantize(plan, p.x.bytes, executor_, Never, output, error);
+    const auto x = std::visit([](const auto& each) { return each.x.bytes; }, parameters);
+    return Execute(plan, x, executor_, [] { return false; }, output, error);
   }
 
  private:

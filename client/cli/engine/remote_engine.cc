@@ -9,10 +9,42 @@
 #include "absl/strings/str_split.h"
 #include "engine/engine.h"
 #include "engine/errors.h"
-#include "engine/on_wire.h"
 #include "quantd/client/client.h"
+#include "quantd/v1/quantization.pb.h"
+#include "status_macros.h"
 
 namespace quantd::cli {
+// The core's enums in the messages of the contract.
+// kLast is the core's last value, kMax the contract's, and kOfFirst the contract's number of the
+// core's 0. A value that only one of them has is a compile error.
+template <auto kLast, auto kMax, int kOfFirst>
+struct Pair {
+  static_assert(static_cast<int>(kLast) + kOfFirst == static_cast<int>(kMax));
+  using Core = decltype(kLast);
+  using Wire = decltype(kMax);
+  static Wire OnWire(Core value) { return static_cast<Wire>(static_cast<int>(value) + kOfFirst); }
+};
+template <auto kLast, auto kMax>
+using Same = Pair<kLast, kMax, 0>;
+// The core has no value for the contract's 0, which means its first one.
+template <auto kLast, auto kMax>
+using SameOrFirst = Pair<kLast, kMax, 1>;
+
+// The pair of each enum of the core; declarations only.
+Same<kDataTypes.back().type, v1::DataType_MAX> PairOf(DataType);
+Same<Symmetry::kSymmetric, v1::Symmetry_MAX> PairOf(Symmetry);
+Same<EmbeddingRecipe::kBits, v1::EmbeddingRecipe_MAX> PairOf(EmbeddingRecipe);
+Same<BitOrder::kLsbFirst, v1::BitOrder_MAX> PairOf(BitOrder);
+Same<BitThreshold::kGreaterOrEqual, v1::BitThreshold_MAX> PairOf(BitThreshold);
+Same<SignedBits::kTwosComplement, v1::SignedBits_MAX> PairOf(SignedBits);
+SameOrFirst<NonFinite::kIgnore, v1::NonFinite_MAX> PairOf(NonFinite);
+SameOrFirst<ZeroPointOrder::kBeforeRounding, v1::ZeroPointOrder_MAX> PairOf(ZeroPointOrder);
+
+template <typename Enum>
+auto OnWire(Enum value) {
+  return decltype(PairOf(value))::OnWire(value);
+}
+
 namespace {
 
 client::Tensor ToTensor(const TensorView& view) {
@@ -65,8 +97,18 @@ class RemoteEngine : public Engine {
   RemoteEngine(const std::string& address, const client::ClientOptions& options)
       : address_(address), client_(address, Timed(options)) {}
 
-  absl::Status Quantize(const QuantizeParameters& p, absl::Span<uint8_t> y,
-                        QuantizationError* error) override {
+  absl::Status Run(const Parameters& parameters, const DynamicQuantizeOutput& output,
+                   QuantizationError* error) override {
+    return std::visit([&](const auto& each) { return Send(each, output, error); }, parameters);
+  }
+
+  double TakeServerSeconds() override {
+    return static_cast<double>(server_microseconds_.exchange(0)) / 1e6;
+  }
+
+ private:
+  absl::Status Send(const QuantizeParameters& p, const DynamicQuantizeOutput& output,
+                    QuantizationError* error) {
     const client::QuantizeOptions options{.output_type = OnWire(p.output_type),
                                           .granularity = ToGranularity(p.granularity),
                                           .saturate = p.saturate,
@@ -77,12 +119,11 @@ class RemoteEngine : public Engine {
         client_.Quantize(ToTensor(p.x), ToTensor(p.scale), ToTensor(p.zero_point), options);
     if (!result.ok()) return ServerError(result.status(), address_);
     SetError(result->error, error);
-    return CopyTo(result->y, y);
+    return CopyTo(result->y, output.y);
   }
 
-  absl::Status DynamicQuantize(const DynamicQuantizeParameters& p,
-                               const DynamicQuantizeOutput& output,
-                               QuantizationError* error) override {
+  absl::Status Send(const DynamicQuantizeParameters& p, const DynamicQuantizeOutput& output,
+                    QuantizationError* error) {
     const client::DynamicQuantizeOptions options{.output_type = OnWire(p.output_type),
                                                  .granularity = ToGranularity(p.granularity),
                                                  .saturate = p.saturate,
@@ -93,27 +134,26 @@ class RemoteEngine : public Engine {
     const auto result = client_.DynamicQuantize(ToTensor(p.x), options);
     if (!result.ok()) return ServerError(result.status(), address_);
     SetError(result->error, error);
-    absl::Status status = CopyTo(result->y, output.y);
-    if (status.ok()) status = CopyTo(result->scale, output.scale);
-    if (status.ok())
-      status = CopyTo(result->zero_point.value_or(client::Tensor()), output.zero_point);
-    if (status.ok())
-      status = CopyTo(result->tensor_scale.value_or(client::Tensor()), output.tensor_scale);
-    return status;
+    QUANTD_RETURN_IF_ERROR(CopyTo(result->y, output.y));
+    QUANTD_RETURN_IF_ERROR(CopyTo(result->scale, output.scale));
+    QUANTD_RETURN_IF_ERROR(
+        CopyTo(result->zero_point.value_or(client::Tensor()), output.zero_point));
+    return CopyTo(result->tensor_scale.value_or(client::Tensor()), output.tensor_scale);
   }
 
-  absl::Status Dequantize(const DequantizeParameters& p, absl::Span<uint8_t> y) override {
+  absl::Status Send(const DequantizeParameters& p, const DynamicQuantizeOutput& output,
+                    QuantizationError*) {
     const client::DequantizeOptions options{.output_type = OnWire(p.output_type),
                                             .granularity = ToGranularity(p.granularity),
                                             .tensor_scale = ToTensor(p.tensor_scale)};
     const auto result =
         client_.Dequantize(ToTensor(p.x), ToTensor(p.scale), ToTensor(p.zero_point), options);
     if (!result.ok()) return ServerError(result.status(), address_);
-    return CopyTo(*result, y);
+    return CopyTo(*result, output.y);
   }
 
-  absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsParameters& p, absl::Span<uint8_t> y,
-                                  QuantizationError* error) override {
+  absl::Status Send(const QuantizeEmbeddingsParameters& p, const DynamicQuantizeOutput& output,
+                    QuantizationError* error) {
     const client::EmbeddingOptions options{.recipe = OnWire(p.recipe),
                                            .ranges = ToTensor(p.ranges),
                                            .output_type = OnWire(p.output_type),
@@ -127,14 +167,9 @@ class RemoteEngine : public Engine {
     const auto result = client_.QuantizeEmbeddings(ToTensor(p.x), options);
     if (!result.ok()) return ServerError(result.status(), address_);
     SetError(result->error, error);
-    return CopyTo(result->y, y);
+    return CopyTo(result->y, output.y);
   }
 
-  double TakeServerSeconds() override {
-    return static_cast<double>(server_microseconds_.exchange(0)) / 1e6;
-  }
-
- private:
   client::ClientOptions Timed(client::ClientOptions options) {
     options.on_timing = [this](const std::string& timing) {
       server_microseconds_ += SumOf(timing);

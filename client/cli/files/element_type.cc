@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "files/closest_name.h"
+#include "files/text.h"
 #include "quantd/values.h"
 
 namespace quantd::cli {

@@ -67,23 +67,23 @@ std::vector<std::string> Output::Files() const {
 
 size_t Output::Add(const std::string& name, absl::string_view suffix, DataType type,
                    const Shape& shape) {
-  const size_t index = AddStored(name, ElementTypeOf(type), shape);
-  Part& part = parts_[index];
-  part.suffix = std::string(suffix);
-  part.type = type;
-  const bool npy = format_ == FileFormat::kNpy;
+  const bool npy = format_ == FileFormat::kNpy, is_packed = Info(type).bits < 8;
   // Rows of FLOAT6 and FLOAT4 that share a byte have no dtype: see client/FORMAT.md.
   const bool shares_bytes =
-      Info(type).bits < 8 && (shape.empty() || shape.back() % 8 * Info(type).bits % 8 != 0);
-  absl::string_view name_in_file = npy ? part.stored.type->npy : part.stored.type->safetensors;
+      is_packed && (shape.empty() || shape.back() % 8 * Info(type).bits % 8 != 0);
+  const ElementType& element = ElementTypeOf(type);
+  const absl::string_view name_in_file = npy ? element.npy : element.safetensors;
   // numpy's "f1" is not a FLOAT8. "V1" keeps readers from using it as a number, and
   // a.view(ml_dtypes.float8_e5m2) reads it.
   const bool named = !name_in_file.empty() && name_in_file != "f1" && !shares_bytes;
-  if (!named) {
-    part.stored.type = &ElementTypeOf(DataType::kUint8);
-    if (Info(type).bits < 8) part.stored.shape = {static_cast<int64_t>(part.stored.byte_size)};
-  }
-  if (npy && !named && Info(type).bits == 8) part.descr = "|V1";
+  const auto bytes = static_cast<int64_t>(StoredBytes(element.bits, shape).value_or(0));
+  const size_t index = AddStored(name, named ? element : ElementTypeOf(DataType::kUint8),
+                                 named || !is_packed ? shape : Shape{bytes});
+  Part& part = parts_[index];
+  part.suffix = std::string(suffix);
+  part.type = type;
+  part.shape = shape;
+  if (npy && !named && !is_packed) part.descr = "|V1";
   return index;
 }
 

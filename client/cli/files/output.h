@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "files/output_file.h"
+#include "files/mapped_file.h"
 #include "files/quantized_file.h"
 #include "files/tensor_file.h"
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "files/source.h"
 #include "files/tensor_file.h"
 #include "quantd/parameters.h"
 

@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "files/element_type.h"
 #include "files/mapped_file.h"
+#include "quantd/parameters.h"
 #include "quantd/shape.h"
 
 namespace quantd::cli {
@@ -103,6 +104,51 @@ std::string SafetensorsHeader(const std::vector<StoredTensor>& tensors,
 
 // Bytes of a packed tensor. INVALID_ARGUMENT from ElementCount, or if they do not fit 63 bits.
 absl::StatusOr<uint64_t> StoredBytes(int bits, absl::Span<const int64_t> shape);
+
+// A tensor, and the owner of its bytes.
+struct Operand {
+  TensorView view;
+  std::shared_ptr<const void> owner;
+};
+
+// A tensor of a file in the form that operations need: little endian, row-major, of a type of the
+// service. Immutable, thread-safe; keeps the file open.
+class Source {
+ public:
+  // The tensor as it is stored; float64 is rounded to FLOAT. INVALID_ARGUMENT for other types that
+  // the service does not have; the text says what to do.
+  static absl::StatusOr<Source> Of(const TensorFile& file, const StoredTensor& tensor);
+  // The same bytes as elements of another type and shape: for packed types and others that the file
+  // format does not have. INVALID_ARGUMENT if their number does not match.
+  static absl::StatusOr<Source> As(const TensorFile& file, const StoredTensor& tensor,
+                                   DataType type, absl::Span<const int64_t> shape);
+
+  DataType type() const { return type_; }
+  const Shape& shape() const { return stored_.shape; }
+  uint64_t byte_size() const { return stored_.byte_size; }  // in the file
+  bool rounded_from_float64() const { return stored_.type->family == Family::kFloat64; }
+
+  // The elements: in place in the file or, if the order or type differs, converted into a file
+  // without a name in the folder of `path`.
+  absl::StatusOr<Operand> View(const std::string& path) const;
+  // Only type and shape, for plans. The bytes must not be read if they have to be
+  // converted.
+  TensorView Outline() const;
+
+ private:
+  Source() = default;
+  bool lies_ready() const {
+    return !stored_.fortran_order && !stored_.big_endian && !rounded_from_float64();
+  }
+
+  DataType type_ = DataType::kUnspecified;
+  StoredTensor stored_;
+  std::shared_ptr<const MappedFile> mapped_;
+};
+
+// The elements of Source::Of.
+absl::StatusOr<Operand> ValuesOf(const TensorFile& file, const StoredTensor& tensor,
+                                 const std::string& path);
 
 }  // namespace quantd::cli
 

@@ -1,22 +1,22 @@
-#include "engine/quantization_spec.h"
+#include "engine/parameters.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "files/closest_name.h"
 #include "files/element_type.h"
 #include "files/file_names.h"
-#include "files/source.h"
-#include "quantd/quantize.h"
+#include "files/tensor_file.h"
+#include "files/text.h"
+#include "quantd/dequantize.h"
 #include "quantd/values.h"
 #include "status_macros.h"
 
@@ -37,6 +37,36 @@ constexpr std::array kBlockFormats = {
     BlockFormat{"mxfp4", DataType::kFloat4E2M1, DataType::kFloat8E8M0, 32},
     BlockFormat{"mxint8", DataType::kInt8, DataType::kFloat8E8M0, 32},
     BlockFormat{"nvfp4", DataType::kFloat4E2M1, DataType::kFloat8E4M3Fn, 16},
+};
+
+using Recipe = EmbeddingRecipe;
+
+struct Preset {
+  const char* name;
+  Recipe recipe;
+  DataType type;
+  BitOrder order = BitOrder::kUnspecified;
+  BitThreshold threshold = BitThreshold::kUnspecified;
+  SignedBits signed_bits = SignedBits::kUnspecified;
+};
+
+// The formats of vector databases: the same lines as in client/python/src/quantd/embeddings.py, as
+// tests/e2e checks.
+constexpr Preset kPresets[] = {
+    {"sentence-transformers-int8", Recipe::kRanges, DataType::kInt8},
+    {"sentence-transformers-uint8", Recipe::kRanges, DataType::kUint8},
+    {"sentence-transformers-binary", Recipe::kBits, DataType::kInt8},
+    {"sentence-transformers-ubinary", Recipe::kBits, DataType::kUint8},
+    {"cohere-binary", Recipe::kBits, DataType::kInt8},
+    {"vespa", Recipe::kBits, DataType::kInt8, BitOrder::kUnspecified, BitThreshold::kUnspecified,
+     SignedBits::kTwosComplement},
+    {"pgvector", Recipe::kBits, DataType::kUint8},
+    {"sqlite-vec-int8", Recipe::kUnit, DataType::kInt8},
+    {"sqlite-vec-binary", Recipe::kBits, DataType::kUint8, BitOrder::kLsbFirst},
+    {"usearch-i8", Recipe::kDirection, DataType::kInt8},
+    {"vllm-binary", Recipe::kBits, DataType::kInt8, BitOrder::kUnspecified,
+     BitThreshold::kGreaterOrEqual},
+    {"mongodb", Recipe::kBits, DataType::kUint8},
 };
 
 absl::Status WrongFlag(absl::string_view flag, absl::string_view what) {
@@ -75,18 +105,16 @@ absl::StatusOr<Operand> Pack(DataType type, absl::Span<const double> values, con
 absl::StatusOr<Operand> OperandOfFile(const std::string& path, absl::string_view flag,
                                       DataType type, bool int32_allowed) {
   QUANTD_ASSIGN_OR_RETURN(const TensorFile file, OpenTensorFile(path));
-  QUANTD_ASSIGN_OR_RETURN(const Source source, Source::Of(file, file.tensors[0]));
-  // Keeps the bytes alive: the file, and the converted bytes.
-  auto owner = std::make_shared<std::pair<Source, OutputFile>>(std::piecewise_construct,
-                                                               std::tuple(source), std::tuple());
-  QUANTD_ASSIGN_OR_RETURN(const TensorView view, owner->first.View(ScratchPath(), &owner->second));
+  QUANTD_ASSIGN_OR_RETURN(const Operand operand, ValuesOf(file, file.tensors[0], ScratchPath()));
+  const TensorView& view = operand.view;
   const bool both_float =
-      Info(type).kind == DataTypeKind::kFloat && Info(source.type()).kind == DataTypeKind::kFloat;
-  if (source.type() == type || both_float || (int32_allowed && source.type() == DataType::kInt32)) {
-    return Operand{view, owner};
+      Info(type).kind == DataTypeKind::kFloat && Info(view.data_type).kind == DataTypeKind::kFloat;
+  if (view.data_type == type || both_float ||
+      (int32_allowed && view.data_type == DataType::kInt32)) {
+    return operand;
   }
   const int64_t elements = ElementCount(view.shape, flag).value_or(0);
-  return Pack(type, ToDoubles(ElementTypeOf(source.type()), elements, view.bytes), view.shape,
+  return Pack(type, ToDoubles(ElementTypeOf(view.data_type), elements, view.bytes), view.shape,
               flag);
 }
 
@@ -100,6 +128,9 @@ absl::StatusOr<DataType> TypeOfZeroPoint(const std::string& text, DataType unset
              ? unset
              : type;
 }
+
+// Elements that are dequantized at a time: few, but enough for every thread.
+constexpr int64_t kElements = 1 << 20;
 
 }  // namespace
 
@@ -234,27 +265,46 @@ std::vector<std::string> QuantizedTypeNames(bool has_formats) {
   return names;
 }
 
-absl::StatusOr<QuantizedForm> QuantizationSpec::FormOf(const TensorView& x) const {
-  QuantizedForm form;
-  if (given_.has_value()) {
-    QuantizeParameters request = *given_;
-    request.x = x;
-    QUANTD_ASSIGN_OR_RETURN(const QuantizePlan plan, PlanQuantize(request));
-    form.y = plan.output_type;
-    form.scale = given_->scale.data_type;
-    form.scale_shape = given_->scale.shape;
-    if (given_->zero_point.has_value()) form.zero_point = given_->zero_point->data_type;
-    return form;
+std::vector<std::string> PresetNames() {
+  std::vector<std::string> names;
+  for (const Preset& preset : kPresets) names.emplace_back(preset.name);
+  return names;
+}
+
+absl::StatusOr<QuantizeEmbeddingsParameters> PresetOf(absl::string_view name) {
+  for (const Preset& preset : kPresets) {
+    if (name != preset.name) continue;
+    QuantizeEmbeddingsParameters parameters;
+    parameters.recipe = preset.recipe;
+    parameters.output_type = preset.type;
+    parameters.bit_order = preset.order;
+    parameters.bit_threshold = preset.threshold;
+    parameters.signed_bits = preset.signed_bits;
+    return parameters;
   }
-  DynamicQuantizeParameters request = dynamic_;
-  request.x = x;
-  QUANTD_ASSIGN_OR_RETURN(const DynamicQuantizePlan plan, PlanDynamicQuantize(request));
-  form.y = plan.output_type;
-  form.scale = plan.scale_type;
-  form.scale_shape = plan.scale_shape;
-  if (plan.has_zero_point) form.zero_point = plan.output_type;
-  if (plan.has_tensor_scale) form.tensor_scale = DataType::kFloat;
-  return form;
+  return absl::InvalidArgumentError(absl::StrCat("--preset: no preset '", name, "'",
+                                                 DidYouMean(name, PresetNames()), "; use ",
+                                                 absl::StrJoin(PresetNames(), ", ")));
+}
+
+Parameters QuantizationSpec::ParametersFor(const TensorView& x) const {
+  Parameters parameters = given_.has_value() ? Parameters(*given_) : Parameters(dynamic_);
+  std::visit([&x](auto& each) { each.x = x; }, parameters);
+  return parameters;
+}
+
+absl::StatusOr<ResultLayout> QuantizationSpec::LayoutFor(const TensorView& x) const {
+  QUANTD_ASSIGN_OR_RETURN(
+      const OperationPlan plan,
+      std::visit([](const auto& each) { return MakePlan(each); }, ParametersFor(x)));
+  ResultLayout layout = LayoutOf(plan);
+  if (!given_.has_value()) return layout;
+  const auto layout_of = [](const TensorView& view) {
+    return TensorLayout{.data_type = view.data_type, .shape = view.shape};
+  };
+  layout.y_scale = layout_of(given_->scale);
+  if (given_->zero_point.has_value()) layout.y_zero_point = layout_of(*given_->zero_point);
+  return layout;
 }
 
 absl::Status QuantizationSpec::CheckSigns(const TensorView& x) const {
@@ -287,18 +337,80 @@ absl::Status QuantizationSpec::Run(Engine& engine, const TensorView& x,
                                    const DynamicQuantizeOutput& output,
                                    QuantizationError* error) const {
   if (given_.has_value()) {
-    QuantizeParameters request = *given_;
-    request.x = x;
-    std::copy(request.scale.bytes.begin(), request.scale.bytes.end(), output.scale.begin());
-    if (request.zero_point.has_value()) {
-      const absl::Span<const uint8_t> bytes = request.zero_point->bytes;
-      std::copy(bytes.begin(), bytes.end(), output.zero_point.begin());
+    std::ranges::copy(given_->scale.bytes, output.scale.begin());
+    if (given_->zero_point.has_value()) {
+      std::ranges::copy(given_->zero_point->bytes, output.zero_point.begin());
     }
-    return engine.Quantize(request, output.y, error);
   }
-  DynamicQuantizeParameters request = dynamic_;
-  request.x = x;
-  return engine.DynamicQuantize(request, output, error);
+  return engine.Run(ParametersFor(x), output, error);
+}
+
+TensorView QuantizedParts::Take(absl::StatusOr<Operand> operand, absl::Status* status) {
+  status->Update(operand.status());
+  if (!operand.ok()) return {};
+  owners_.push_back(std::move(operand->owner));
+  return std::move(operand->view);
+}
+
+absl::StatusOr<QuantizedParts> QuantizedParts::Of(const QuantizedTensor& tensor,
+                                                  const std::string& path) {
+  QuantizedParts parts;
+  DequantizeParameters& p = parts.parameters_;
+  p.granularity = tensor.entry.granularity;
+  absl::Status status;
+  const auto add = [&](const Source& source) { return parts.Take(source.View(path), &status); };
+  p.x = add(tensor.y);
+  p.scale = add(tensor.scale);
+  if (tensor.zero_point.has_value()) p.zero_point = add(*tensor.zero_point);
+  if (tensor.tensor_scale.has_value()) p.tensor_scale = add(*tensor.tensor_scale);
+  if (!status.ok()) return status;
+  return parts;
+}
+
+absl::StatusOr<QuantizedParts> QuantizedParts::Of(const Source& x, const SpecFlags& flags,
+                                                  const std::string& path) {
+  QuantizedParts parts;
+  DequantizeParameters& p = parts.parameters_;
+  p.granularity = flags.granularity();
+  absl::Status status;
+  p.x = parts.Take(x.View(path), &status);
+  const auto add = [&](const std::string& text, absl::string_view flag, DataType type,
+                       bool int32_allowed) -> std::optional<TensorView> {
+    if (text.empty()) return std::nullopt;
+    return parts.Take(ParseOperand(text, flag, type, int32_allowed), &status);
+  };
+  p.scale = add(flags.scale, "scale", DataType::kFloat, true).value_or(TensorView());
+  p.zero_point = add(flags.zero_point, "zero_point", x.type(), true);
+  p.tensor_scale = add(flags.tensor_scale, "tensor_scale", DataType::kFloat, false);
+  if (!status.ok()) return status;
+  return parts;
+}
+
+absl::Status CompareWith(
+    const Executor& executor, const DequantizeParameters& quantized, const TensorView& x,
+    absl::FunctionRef<void(absl::Span<const double> before, absl::Span<const double> after)>
+        visit) {
+  if (x.shape != quantized.x.shape) {
+    return absl::InvalidArgumentError(absl::StrCat("it has shape ", ShapeString(quantized.x.shape),
+                                                   ", the original ", ShapeString(x.shape)));
+  }
+  DequantizeParameters request = quantized;
+  request.output_type = DataType::kFloat;
+  QUANTD_ASSIGN_OR_RETURN(const DequantizePlan plan, PlanDequantize(request));
+  const int64_t bits = Info(x.data_type).bits;
+  std::vector<float> floats;
+  for (int64_t begin = 0; begin < plan.elements; begin += kElements) {
+    const int64_t end = std::min(begin + kElements, plan.elements);
+    floats.resize(end - begin);
+    absl::Status status = DequantizeElements(
+        plan, request.x.bytes, begin, end, executor, [] { return false; },
+        {reinterpret_cast<uint8_t*>(floats.data()), floats.size() * sizeof(float)});
+    if (!status.ok()) return status;
+    visit(ToDoubles(ElementTypeOf(x.data_type), end - begin,
+                    x.bytes.subspan(begin * bits / 8, (end - begin) * bits / 8)),
+          std::vector<double>(floats.begin(), floats.end()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace quantd::cli
