@@ -1,7 +1,7 @@
 """The results of calls: small dataclasses of numpy arrays, with the data that is needed to dequantize them."""
 
 import importlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Dict, Generic, Mapping, NoReturn, Optional, Tuple, Type, Union
 
 import numpy as np
@@ -42,8 +42,24 @@ def _in_process(result: "QuantizedResult[Any]") -> Any:
             f"{what}; use client.dequantize(result), or let it be dequantized in this process, where {error}") from error
 
 
+class _OfY:
+    """What all results share."""
+
+    y: Array
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The shape of y."""
+        return self.y.shape
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """The type of y."""
+        return self.y.dtype
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class QuantizedResult(Generic[_Back]):
+class QuantizedResult(_OfY, Generic[_Back]):
     """What Quantized and DynamicQuantized share: a tensor y, and everything that is needed to dequantize it.
 
     A result keeps the client that made it alive. After pickling or copying it has no client, and is dequantized in this process if
@@ -61,16 +77,6 @@ class QuantizedResult(Generic[_Back]):
     input_type: Optional[DataType] = None
     engine: Any = field(default=None, compare=False)
     original_type: Optional[str] = None
-
-    @property
-    def shape(self) -> Tuple[int, ...]:
-        """The shape of y, and of the tensor."""
-        return self.y.shape
-
-    @property
-    def dtype(self) -> "np.dtype[Any]":
-        """The type of y."""
-        return self.y.dtype
 
     @property
     def nbytes(self) -> int:
@@ -161,7 +167,7 @@ class Quantized(QuantizedResult[_Back]):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Dequantized(NDArrayOperatorsMixin):
+class Dequantized(_OfY, NDArrayOperatorsMixin):
     """Answer of dequantize. As an operand, an index and an argument of numpy's functions it acts as its y: `result.dequantize() - x`.
 
     Attributes
@@ -171,14 +177,6 @@ class Dequantized(NDArrayOperatorsMixin):
     """
 
     y: Array
-
-    @property
-    def shape(self) -> Tuple[int, ...]:
-        return self.y.shape
-
-    @property
-    def dtype(self) -> "np.dtype[Any]":
-        return self.y.dtype
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "y":  # attributes of y's class are defined here; y itself is missing while this is unpickled
@@ -247,7 +245,7 @@ class DynamicQuantized(QuantizedResult[_Back]):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class QuantizedEmbeddings:
+class QuantizedEmbeddings(_OfY):
     """Answer of quantize_embeddings.
 
     Attributes
@@ -264,16 +262,6 @@ class QuantizedEmbeddings:
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Array:
         return np.asarray(self.y, dtype) if copy is None else np.array(self.y, dtype, copy=copy)
-
-    @property
-    def shape(self) -> Tuple[int, ...]:
-        """The shape of y."""
-        return self.y.shape
-
-    @property
-    def dtype(self) -> "np.dtype[Any]":
-        """The type of y."""
-        return self.y.dtype
 
     @property
     def nbytes(self) -> int:
@@ -353,22 +341,4 @@ def error_of(message: Any) -> Optional[QuantizationError]:
     if not message.HasField("quantization_error"):
         return None
     error = message.quantization_error
-    return QuantizationError(
-        sqnr_db=error.sqnr_db,
-        mean_squared_error=error.mean_squared_error,
-        max_absolute_error=error.max_absolute_error,
-        saturated_elements=error.saturated_elements,
-        non_finite_elements=error.non_finite_elements,
-    )
-
-
-def server_info(message: Any) -> ServerInfo:
-    return ServerInfo(
-        version=message.version,
-        target=message.target,
-        supported_targets=tuple(message.supported_targets),
-        threads=message.threads,
-        max_message_bytes=message.max_message_bytes,
-        memory_budget_bytes=message.memory_budget_bytes,
-        extensions=tuple(message.extensions),
-    )
+    return QuantizationError(**{part.name: getattr(error, part.name) for part in fields(QuantizationError)})

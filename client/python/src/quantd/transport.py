@@ -1,5 +1,6 @@
 """The parts of gRPC that Client and AsyncClient share, apart from their channels: paths, options, credentials."""
 
+import dataclasses
 import json
 import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -98,7 +99,9 @@ class Transport:
 
 def server_info(data: bytes) -> results.ServerInfo:
     """The result of a received GetServerInfoResponse."""
-    return results.server_info(messages.GetServerInfoResponse.FromString(data))
+    message = messages.GetServerInfoResponse.FromString(data)
+    found = {part.name: getattr(message, part.name) for part in dataclasses.fields(results.ServerInfo)}
+    return results.ServerInfo(**{**found, "supported_targets": tuple(message.supported_targets), "extensions": tuple(message.extensions)})
 
 
 def health(data: bytes) -> str:
