@@ -1,11 +1,11 @@
 // Ranges, scales, codes: each for all elements, or all three for one part at a time, while it stays
 // in the second-level cache.
 //
-// Both passes go forwards, in the same tasks: a second pass from the end backwards changed
-// nothing from 1 to 128 MiB, and lost up to 40 % where each core's half fits its own cache. Tried
-// for blocks of 32 without gain: ranges by fewer shuffles and more blends, or without comparisons
-// (x - x is 0 where it is finite); larger batches of reciprocals; zero points prepared a batch
-// ahead.
+// The second pass of a large tensor goes backwards, each thread in its own share: 10 to 30 % faster
+// from 4 to 16 MiB (AVX-512). Backwards over the whole tensor, threads exchange their shares, and
+// lose up to 40 % where a share fits its core's cache. Tried for blocks of 32 without gain: ranges
+// by fewer shuffles and more blends, or without comparisons (x - x is 0 where it is finite); larger
+// batches of reciprocals; zero points prepared a batch ahead.
 #include "quantd/dynamic_quantize.h"
 
 #include <algorithm>
@@ -58,6 +58,7 @@ struct Job {
         .output_type = plan.output_type,
         .part = part,
         .input_bytes = plan.input_bytes,
+        .backwards = workers != nullptr,
         .layout = &plan.layout,
         .quotient = ChooseQuotient(plan, *made),
         .order = ZeroPointOrder::kAfterRounding,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/find_kernel.h"
+#include "linear/beyond_caches.h"
 #include "linear/windows.h"
 #include "pool/first.h"
 #include "pool/tasks.h"
@@ -28,6 +29,7 @@ struct Loop {
   size_t (*find_non_finite)(const uint8_t* x, size_t size);
   int input_bits;
   bool rejects;  // elements that are not finite are errors
+  bool fetch;    // as in RangeTile
 };
 
 // The destination of a task's ranges: one entry per scale.
@@ -131,6 +133,7 @@ void RangeOfElements(const Loop& loop, int64_t begin, int64_t end, Watch& watch,
     }
     const bool go_on = rows.ForEach(elements, [&](int64_t offset, RangeTile& tile) {
       tile.x = x + offset * 4;
+      tile.fetch = loop.fetch;
       if (!loop.range(tile) || !loop.rejects) return true;
       const size_t found = loop.find_non_finite(tile.x, tile.size);
       first.Found(at + offset + static_cast<int64_t>(found));
@@ -189,6 +192,7 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const BlockLayout& layo
       .find_non_finite = kernels.find_non_finite,
       .input_bits = Info(plan.input_type).bits,
       .rejects = plan.non_finite == NonFinite::kReject,
+      .fetch = BeyondCaches(plan.input_bytes),
   };
 
   const int64_t alone = ElementsWithoutSharedScales(layout);

@@ -166,6 +166,7 @@ struct RangeTile {
   size_t run = SIZE_MAX;
   float* min = nullptr;  // initially 0, so that min <= 0 <= max
   float* max = nullptr;
+  bool fetch = false;  // whether x is beyond the caches
 };
 // Returns whether an element was NaN or infinite. kIgnore kernels skip such elements; after `true`
 // from a kReject kernel the ranges are meaningless.

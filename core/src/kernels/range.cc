@@ -103,7 +103,8 @@ HWY_NOINLINE bool RangeShort(const uint8_t* x, size_t size, float& low, float& h
 
 // The ranges in the lanes of `size` elements. REQUIRES: size >= N.
 template <NonFinite kNonFinite>
-HWY_INLINE Lanes LanesOf(const uint8_t* x, size_t size, Widener<kNonFinite>& widener) {
+HWY_INLINE Lanes LanesOf(const uint8_t* x, size_t size, Widener<kNonFinite>& widener,
+                         bool fetch = false) {
   const DF df;
   const float* floats = As<float>(x);
   Lanes a;
@@ -112,6 +113,7 @@ HWY_INLINE Lanes LanesOf(const uint8_t* x, size_t size, Widener<kNonFinite>& wid
     // Four independent chains hide the latency of min and max.
     Lanes b, c, d;
     for (; i + 8 * N <= size; i += 8 * N) {
+      if (fetch) FetchAhead<8 * N * sizeof(float)>(x + i * sizeof(float));
       widener.Add(hn::LoadU(df, floats + i), hn::LoadU(df, floats + i + N), a);
       widener.Add(hn::LoadU(df, floats + i + 2 * N), hn::LoadU(df, floats + i + 3 * N), b);
       widener.Add(hn::LoadU(df, floats + i + 4 * N), hn::LoadU(df, floats + i + 5 * N), c);
@@ -134,9 +136,9 @@ HWY_INLINE Lanes LanesOf(const uint8_t* x, size_t size, Widener<kNonFinite>& wid
 // Elements with one range; returns whether fewer than N elements had a non-finite one.
 template <NonFinite kNonFinite>
 HWY_INLINE bool RangeRun(const uint8_t* x, size_t size, float& low, float& high,
-                         Widener<kNonFinite>& widener) {
+                         Widener<kNonFinite>& widener, bool fetch) {
   if (size < N) return RangeShort<kNonFinite>(x, size, low, high);
-  const Lanes lanes = LanesOf(x, size, widener);
+  const Lanes lanes = LanesOf(x, size, widener, fetch);
   widener.Check(lanes);
   low = std::min(low, hn::GetLane(hn::MinOfLanes(DF(), lanes.min)));
   high = std::max(high, hn::GetLane(hn::MaxOfLanes(DF(), lanes.max)));
@@ -199,7 +201,7 @@ HWY_INLINE bool RangeRuns(const RangeTile& tile) {
       continue;
     }
     const size_t size = std::min(left, rest);
-    non_finite |= RangeRun(x, size, tile.min[k], tile.max[k], widener);
+    non_finite |= RangeRun(x, size, tile.min[k], tile.max[k], widener, tile.fetch);
     done += size;
     ++k;
     left = run;

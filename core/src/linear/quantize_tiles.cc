@@ -154,13 +154,21 @@ absl::Status QuantizeTiles(const QuantizeWork& work, absl::Span<const uint8_t> x
   Watch watch(interrupted);
   // The sums of an error report depend on where the tasks begin, so that the same tensor has the
   // same report for any number of threads.
+  const bool backwards = work.backwards && !report;
+  const int threads = report ? kThreadsOfReports : ThreadsOf(workers);
   const TaskSplit split(part.elements(), work.input_bytes,
-                        report ? kThreadsOfReports : ThreadsOf(workers), kGroup);
+                        backwards ? std::max(threads, 2) : threads, kGroup);
+  // A pool gives each thread neighbouring tasks.
+  const size_t share = (split.tasks() - 1) / static_cast<size_t>(threads) + 1;
   if (split.tasks() == 1) {
     QuantizeRange(loop, part.begin, part.end, watch, sums);
   } else {
     std::vector<ErrorSums> parts(report ? split.tasks() : 0);
     ForEachTask(workers, split.tasks(), [&](size_t task) {
+      if (backwards) {
+        const size_t first = task / share * share;
+        task = first + std::min(first + share, split.tasks()) - 1 - task;
+      }
       QuantizeRange(loop, part.begin + split.begin(task), part.begin + split.end(task), watch,
                     report ? &parts[task] : nullptr);
     });

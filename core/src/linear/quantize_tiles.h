@@ -21,6 +21,8 @@ struct QuantizeWork {
   Part part;
   int64_t origin = 0;    // the element that y starts with
   uint64_t input_bytes;  // of all parts
+  // Whether each thread begins with its last elements, which an earlier pass has left in its cache.
+  bool backwards = false;
   const BlockLayout* layout;
   Quotient quotient;
   ZeroPointOrder order;

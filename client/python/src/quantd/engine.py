@@ -19,6 +19,7 @@ from .types import ArrayLike, CodeTypeLike, DataType, FloatTypeLike, Out, ScaleT
 
 _VARIABLE = "QUANTD_THREADS"
 _CODES = {code.value[0]: code for code in StatusCode}
+_TYPES = {int(kind): kind for kind in DataType}  # DataType(number) takes as long as a small call's arithmetic
 
 
 def _fail(code: int, message: str, field: str) -> errors.QuantdError:
@@ -154,7 +155,7 @@ class Engine:
             *self._limits(timeout, threads),
         )
         return results.quantized(
-            results.Quantized, y, kept_scale, kept_zero_point, None, _report(error), blocks, DataType(input_type), self)
+            results.Quantized, y, kept_scale, kept_zero_point, None, _report(error), blocks, _TYPES[input_type], self)
 
     def dequantize(
         self,
@@ -233,7 +234,7 @@ class Engine:
             *self._limits(timeout, threads),
         )
         return results.quantized(
-            results.DynamicQuantized, y, scale, zero_point, tensor_scale, _report(error), blocks, DataType(input_type), self)
+            results.DynamicQuantized, y, scale, zero_point, tensor_scale, _report(error), blocks, _TYPES[input_type], self)
 
     def quantize_embeddings(
         self,

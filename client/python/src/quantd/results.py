@@ -292,20 +292,12 @@ def quantized(
 
     Not through the constructor: a frozen dataclass takes 0.2 us per field there, as long as 1,000 elements take.
     """
-    axis, block_size, block_shape = granularity
     result = object.__new__(kind)
-    result.__dict__.update(
-        y=y,
-        scale=scale,
-        zero_point=zero_point,
-        tensor_scale=tensor_scale,
-        error=error,
-        axis=axis,
-        block_size=block_size,
-        block_shape=block_shape,
-        input_type=input_type,
-        engine=engine,
-    )
+    fields = result.__dict__  # as keyword arguments of update() they would take another 0.2 us
+    fields["y"], fields["scale"], fields["zero_point"] = y, scale, zero_point
+    fields["tensor_scale"], fields["error"] = tensor_scale, error
+    fields["axis"], fields["block_size"], fields["block_shape"] = granularity
+    fields["input_type"], fields["engine"] = input_type, engine
     return result
 
 
