@@ -149,11 +149,11 @@ void PlaceTable::Displace(Place& place) {
   place.holder_->Displace();
 }
 
-// The place that has stood still for longest.
+// The place that has stood still for longest; of several, the oldest.
 Place* PlaceTable::Stillest(const Group& group) {
   Place* stillest = group.first;
   for (Place* place = group.first; place != nullptr; place = place->next_) {
-    if (place->holder_->still_since() < stillest->holder_->still_since()) stillest = place;
+    if (place->holder_->still_since() <= stillest->holder_->still_since()) stillest = place;
   }
   return stillest;
 }

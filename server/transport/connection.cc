@@ -21,6 +21,9 @@ namespace {
 
 using loop::Clock;
 
+// A connection without a call has stood still for longer than those that have had one.
+constexpr std::chrono::hours kNeverUsed{1};
+
 // The most unsent bytes of a connection in the kernel, because this memory is not counted anywhere.
 constexpr int kUnsentBytes = 512 << 10;
 
@@ -102,7 +105,7 @@ void CopyPieces(absl::Span<const iovec> pieces, size_t skipped, size_t size,
 // ---- From its begin to its end
 
 Connection::Connection(ConnectionSet& set, int fd, net::Peer peer, bool secure)
-    : Holder(set.loop(), peer.id, Clock::now()),
+    : Holder(set.loop(), peer.id, Clock::now() - kNeverUsed),
       set_(set),
       context_(set.context()),
       loop_(set.loop()),
