@@ -23,7 +23,7 @@ namespace quantd::checkpoints {
 struct ConvertOptions {
   std::string model;       // a folder, a .safetensors or a .gguf
   std::string out;         // a folder for a folder, a file for a file; for gguf: always one .gguf
-  std::string to;          // a name of TargetNames() (target.h)
+  std::string to;          // a name of TargetNames() (selection.h)
   std::string only, skip;  // regular expressions (RE2) of names
   bool all = false;        // every tensor of two dimensions is a weight, whatever its name
   bool resume = false, force = false;

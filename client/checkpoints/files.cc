@@ -250,14 +250,9 @@ bool LiesIn(const std::string& path, const std::string& place) {
     return error ? absolute.lexically_normal() : found;
   };
   const fs::path real_place = real(place);
-  struct stat there, here;
-  const bool exists = stat(place.c_str(), &there) == 0;
+  std::error_code error;
   for (fs::path at = real(path);; at = at.parent_path()) {
-    if (at == real_place) return true;
-    if (exists && stat(at.c_str(), &here) == 0 && here.st_dev == there.st_dev &&
-        here.st_ino == there.st_ino) {
-      return true;
-    }
+    if (at == real_place || fs::equivalent(at, place, error)) return true;
     if (!at.has_relative_path() || at == at.parent_path()) return false;
   }
 }

@@ -102,12 +102,12 @@ MAX_WIDTH = 100
 # How many lines of product and of tests a room may have. To raise one is a line of a diff that somebody has to defend.
 # A row counts what the rows below its folder do not.
 BUDGETS = """
-core/include               1421      0
+core/include               1416      0
 core/src/calibrate         1532      0
 core/src/dynamic            812      0
 core/src/embeddings         371      0
 core/src/kernels           5675      0
-core/src/layouts           2654      0
+core/src/layouts           2645      0
 core/src/linear             718      0
 core/src/plan              1095      0
 core/src/pool               643      0
@@ -133,7 +133,7 @@ server/trace                320    186
 server/transport           4870   3690
 server/wire                1947   2225
 server                     1359    219
-client/checkpoints         5411      0
+client/checkpoints         5406      0
 client/cli/commands        4030      0
 client/cli/engine           980      0
 client/cli/files           2645      0

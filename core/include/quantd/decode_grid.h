@@ -37,15 +37,10 @@ struct Grid {
   DataType through = DataType::kFloat;
 };
 
-// The bytes of the codes, the scales and the zero points. REQUIRES: positive sizes, less than 2^59
-// elements.
-uint64_t GridCodeBytes(const Grid& grid);
-uint64_t GridScaleBytes(const Grid& grid);
-uint64_t GridZeroPointBytes(const Grid& grid);
-
 // Writes the weight as `output`: FLOAT, FLOAT16 or BFLOAT16. Any bytes are accepted; too large
 // values become infinite. `zero_points` is not read if there are none. Returns CANCELLED, or errors
-// of sources and sink. REQUIRES: the sources have the sizes above.
+// of sources and sink. REQUIRES: positive sizes, less than 2^59 elements, and the sources have the
+// bytes of the grid's codes, scales and zero points.
 absl::Status DecodeGrid(const Grid& grid, const ByteSource& codes, const ByteSource& scales,
                         const ByteSource* zero_points, DataType output, ByteSink& weight,
                         const Executor& executor, Interrupted interrupted);

@@ -166,16 +166,7 @@ class GridRegion {
   std::array<int32_t, kPiece + 1> zero_point_;
 };
 
-uint64_t BytesOf(const Grid& grid, size_t part) {
-  const Geometry geometry = GeometryOf(grid);
-  return part < geometry.parts.size() ? geometry.parts[part].bytes : 0;
-}
-
 }  // namespace
-
-uint64_t GridCodeBytes(const Grid& grid) { return BytesOf(grid, 0); }
-uint64_t GridScaleBytes(const Grid& grid) { return BytesOf(grid, 1); }
-uint64_t GridZeroPointBytes(const Grid& grid) { return BytesOf(grid, 2); }
 
 absl::Status DecodeGrid(const Grid& grid, const ByteSource& codes, const ByteSource& scales,
                         const ByteSource* zero_points, DataType output, ByteSink& weight,
