@@ -9,7 +9,6 @@
 #include "server/admission/admission.h"
 #include "server/memory/buffer.h"
 #include "server/metrics/metrics.h"
-#include "server/operations/costs.h"
 #include "server/regions/regions.h"
 #include "server/rpc/call.h"
 #include "server/rpc/executors.h"
@@ -38,7 +37,6 @@ struct Backend {
   // How responses are compressed if the call does not say, and from how many bytes on.
   const transport::Encoding compress_answers = transport::Encoding::kIdentity;
   const uint64_t compress_answers_from = 1024;
-  operations::Costs costs = {};
   std::atomic<bool> draining{false};  // streams take no more items
   // Traces calls; null: no tracing. Set before the first call.
   trace::Tracer* tracer = nullptr;

@@ -29,12 +29,13 @@ std::chrono::nanoseconds Compression::time() const {
   return static_cast<int64_t>(bytes_) * kEachByte;
 }
 
-void Compression::Run(transport::Contents contents, memory::Piece& response) {
+void Compression::Run(transport::Contents contents, memory::Piece& response,
+                      absl::FunctionRef<bool()> interrupted) {
   if (bytes_ == 0 || response.size < backend_.compress_answers_from) return;
   const Clock::time_point begin = Clock::now();
-  memory::Piece smaller = transport::Deflate(
-      stream_.out_encoding(), {response.begin, response.size}, contents, transport::kPrefixBytes,
-      backend_.pool, [this] { return stream_.interrupted(); });
+  memory::Piece smaller =
+      transport::Deflate(stream_.out_encoding(), {response.begin, response.size}, contents,
+                         transport::kPrefixBytes, backend_.pool, interrupted);
   backend_.metrics.compression_seconds().Observe(Clock::now() - begin);
   if (smaller.begin == nullptr) return;
   backend_.metrics.CountCompressed(stream_.out_encoding() == Encoding::kGzip, response.size,

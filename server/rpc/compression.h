@@ -4,7 +4,7 @@
 //   Compression compression(backend, stream);             // one per response
 //   bytes += compression.Expect(most_response_bytes);       // memory to reserve
 //   ...                                                   // estimate += compression.time()
-//   compression.Run(contents, response);                    // on the thread that computed it
+//   compression.Run(contents, response, interrupted);       // on the thread that computed it
 //   stream.Write(response, written, compression.done());
 #ifndef QUANTD_SERVER_RPC_COMPRESSION_H_
 #define QUANTD_SERVER_RPC_COMPRESSION_H_
@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "server/memory/buffer.h"
 #include "server/rpc/backend.h"
 #include "server/transport/deflater.h"
@@ -36,8 +37,10 @@ class Compression {
   // The approximate time.
   std::chrono::nanoseconds time() const;
 
-  // Compresses `response` if that is worthwhile. Called on the thread that computed it.
-  void Run(transport::Contents contents, memory::Piece& response);
+  // Compresses `response` if that is worthwhile and `interrupted`, which is asked between slices,
+  // says no. Called on the thread that computed it.
+  void Run(transport::Contents contents, memory::Piece& response,
+           absl::FunctionRef<bool()> interrupted);
   bool done() const { return done_; }
 
  private:

@@ -62,14 +62,13 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
   if (request_.has_value()) {
     // Data in shared memory is not the server's memory.
     bytes += operations::MemoryBound(*request_) + shared_.copied_bytes() + request_->packed_bytes();
-    cost_ = operations::KindOf(*request_);
-    estimate_ = backend_.costs.Estimate(cost_);
+    cost_ = operations::CostOf(*request_);
   } else {
     // Sent as values, or in fields of unknown content: their largest size in memory.
     bytes += wire::DecodeMemoryBytes(rest_) +
              std::min(kWidestResponse * message_.size, 2 * backend_.max_message_bytes) +
              operations::ScratchBytes(0);
-    estimate_ = LateEstimate(backend_, rest_, message_.size);
+    cost_.time = LateEstimate(backend_, rest_, message_.size);
   }
   if (const uint64_t more = ExpectResponse(); more != 0) {
     absl::Status asked = reservation_.AskForMemory(bytes + more, admitted);
@@ -94,7 +93,7 @@ absl::Status RequestRun::TakeCore(loop::Event& scheduled) {
     scheduled.Complete(true);
     return absl::OkStatus();
   }
-  return reservation_.AskForCore(estimate_ + compression_.time(), scheduled);
+  return reservation_.AskForCore(cost_.time + compression_.time(), scheduled);
 }
 
 absl::Status RequestRun::MayCompute(bool granted) {
@@ -104,16 +103,17 @@ absl::Status RequestRun::MayCompute(bool granted) {
 
 absl::Status RequestRun::Execute() {
   const Clock::time_point begin = Clock::now();
+  reservation_.BeginTurn(begin);
   absl::Status status = stream_.interrupted() ? stream_.interruption() : CatchOutOfMemory([this] {
     absl::Status planned = request_.has_value() ? absl::OkStatus() : DecodeNow();
+    if (planned.ok()) reservation_.LetOthers();
     if (planned.ok()) planned = Plan();
     return planned;
   });
   if (status.ok()) status = CatchOutOfMemory([this] { return Run(); });
-  computing_ = Clock::now() - begin;
   const int cores = std::max(reservation_.cores(), 1);
+  computing_ = Clock::now() - begin - reservation_.stood() / cores;
   backend_.metrics.CountComputing(cores, computing_);
-  work_ = computing_ * cores;
   reservation_.GiveSpareCores();
   stream_.Idle(Clock::now());
   if (!status.ok()) made_as_sent_ = false;
@@ -141,10 +141,7 @@ void RequestRun::DropRequest() {
 
 // The response is complete, or has failed.
 void RequestRun::Computed(const absl::Status& status) {
-  if (status.ok()) {
-    Count();
-    if (cost_.bytes != 0) backend_.costs.Learn(cost_, work_);
-  }
+  if (status.ok()) Count();
   const uint64_t response_bytes =
       status.ok() ? wire::ResponseMemoryBytes(operation_->response_layout()) - SavedBytes()
                   : kErrorBytes;
@@ -197,7 +194,7 @@ absl::Status RequestRun::Plan() {
 const Executor& RequestRun::TakeCores() {
   const auto worth =
       operation_->response_layout().output.has_value() ? kWorthACoreShared : kWorthACore;
-  return reservation_.TakeCores(estimate_ / worth);
+  return reservation_.TakeCores(cost_.time / worth);
 }
 
 absl::Status RequestRun::Run() {
@@ -211,12 +208,17 @@ absl::Status RequestRun::Run() {
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
   wire::ResponseContents& contents = response_->contents();
   const wire::ResponseLayout& layout = operation_->response_layout();
-  const auto interrupted = [this] { return stream_.interrupted() || shared_.damaged(); };
+  const auto interrupted = [this] { return Interrupted(); };
   if (layout.output.has_value()) {
     contents.y = shared_.PrepareOutput(layout.y.bytes, interrupted);
   }
   if (made_as_sent_) return absl::OkStatus();
   return operation_->Execute(TakeCores(), interrupted, contents);
+}
+
+bool RequestRun::Interrupted() {
+  reservation_.LetOthers();
+  return stream_.interrupted() || shared_.damaged();
 }
 
 void RequestRun::Count() {
@@ -244,12 +246,12 @@ void RequestRun::Count() {
 absl::Status RequestRun::Encode() {
   const bool is_short =
       timeline_ == nullptr && response_->layout().encoding == wire::Encoding::kRaw;
-  const Clock::time_point begin = is_short ? Clock::time_point() : Clock::now();
-  piece_ = method_ == wire::Method::kStream ? std::move(*response_).FinishItem(rest_.id)
-                                            : std::move(*response_).Finish();
+  const Clock::time_point begin = is_short ? Clock::time_point() : WorkNow();
+  const auto let_others = [this] { reservation_.LetOthers(); };
+  piece_ = method_ == wire::Method::kStream ? std::move(*response_).FinishItem(rest_.id, let_others)
+                                            : std::move(*response_).Finish(let_others);
   if (!is_short) {
-    const Clock::duration took = Clock::now() - begin;
-    work_ += took;
+    const Clock::duration took = WorkNow() - begin;
     backend_.metrics.CountComputing(1, took);
     if (timeline_ != nullptr) timeline_->Add(Phase::kEncode, took);
   }
@@ -257,12 +259,13 @@ absl::Status RequestRun::Encode() {
 }
 
 void RequestRun::Compress() {
-  const Clock::time_point begin = Clock::now();
+  const Clock::time_point begin = WorkNow();
   const wire::ResponseLayout& layout = response_->layout();
   const bool codes = layout.encoding == wire::Encoding::kRaw &&
                      Info(layout.y.data_type).kind != DataTypeKind::kFloat;
-  compression_.Run(codes ? transport::Contents::kCodes : transport::Contents::kNumbers, piece_);
-  const Clock::duration took = Clock::now() - begin;
+  compression_.Run(codes ? transport::Contents::kCodes : transport::Contents::kNumbers, piece_,
+                   [this] { return Interrupted(); });
+  const Clock::duration took = WorkNow() - begin;
   backend_.metrics.CountComputing(1, took);
   if (timeline_ != nullptr) timeline_->Add(Phase::kEncode, took);
 }

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "server/operations/costs.h"
 #include "server/operations/operation.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/compression.h"
@@ -93,6 +94,10 @@ class RequestRun final : private transport::MessageSource {
   uint64_t ExpectResponse();
   absl::Status Plan();
   absl::Status Run();
+  // Called between pieces of work: lets others compute, and returns whether to stop.
+  bool Interrupted();
+  // A clock that stops while this thread stands, for work on one core.
+  Clock::time_point WorkNow() const { return Clock::now() - reservation_.stood(); }
   bool IsMadeAsSent() const;
   memory::Piece MakeMore() override;
   uint64_t SavedBytes() const;
@@ -115,13 +120,11 @@ class RequestRun final : private transport::MessageSource {
   std::optional<wire::Request> request_;
   SharedTensors shared_;  // of the request
   std::optional<operations::Operation> operation_;
-  operations::CostKind cost_;
-  std::chrono::nanoseconds estimate_{};
+  operations::Cost cost_;
   Reservation reservation_;
   std::optional<wire::Response> response_;
   Clock::time_point kernel_began_;  // 0: not reached
   Clock::duration computing_{};     // so far
-  Clock::duration work_{};          // the same, summed over all cores, plus the time of encoding
   // For a response that is made while it is sent: what follows y, and the number of elements made.
   bool made_as_sent_ = false;
   absl::Span<uint8_t> behind_y_;

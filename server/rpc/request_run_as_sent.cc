@@ -16,7 +16,7 @@ constexpr uint64_t kSliceBytes = 256 << 10;
 constexpr uint64_t kMostOfY = (transport::kMostMadeAhead + 2 * kSliceBytes) / 4 * 5;
 
 constexpr uint64_t kLargeBytes = 2 << 20;  // of x and y
-constexpr double kFastNanosecondsPerByte = 0.25;
+constexpr double kFastNanosecondsPerByte = 0.5;
 
 int64_t SliceElements(const operations::Operation& operation) {
   const int bits = std::max(Info(operation.input_type()).bits, Info(operation.output_type()).bits);
@@ -25,8 +25,8 @@ int64_t SliceElements(const operations::Operation& operation) {
 }
 
 // Whether the loop's thread can make such a response in slices.
-bool IsFastAndLarge(const operations::CostKind& cost, std::chrono::nanoseconds estimate) {
-  return cost.bytes >= kLargeBytes && static_cast<double>(estimate.count()) <=
+bool IsFastAndLarge(const operations::Cost& cost) {
+  return cost.bytes >= kLargeBytes && static_cast<double>(cost.time.count()) <=
                                           kFastNanosecondsPerByte * static_cast<double>(cost.bytes);
 }
 
@@ -39,7 +39,7 @@ bool RequestRun::IsMadeAsSent() const {
   return operations::HasElements(*request_) && backend_.admission.has_plenty() &&
          request_->shared.empty() && !request_->output.has_value() &&
          request_->output_encoding == wire::Encoding::kRaw && compression_.time().count() == 0 &&
-         IsFastAndLarge(cost_, estimate_);
+         IsFastAndLarge(cost_);
 }
 
 // The part of its response's memory that is not needed, because y is never complete in memory.
@@ -83,7 +83,6 @@ memory::Piece RequestRun::MakeMore() {
   made_elements_ = end;
   const Clock::duration took = Clock::now() - begin;
   computing_ += took;
-  work_ += took;
   backend_.metrics.CountComputing(1, took);
   if (end == all) {
     EndKernel();

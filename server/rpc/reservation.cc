@@ -15,6 +15,13 @@ absl::Status NoMemory() {
                     "OUT_OF_MEMORY");
 }
 
+namespace {
+
+// Work that takes this many times as long as the longest short work was estimated wrongly.
+constexpr int kNotShort = 4;
+
+}  // namespace
+
 Reservation::~Reservation() {
   stream_.WaitsFor(nullptr);
   stream_.loop().timers().Clear(*this);
@@ -48,7 +55,7 @@ absl::Status InterruptedStatus(const Backend& backend, const transport::ServerCa
 
 std::chrono::nanoseconds LateEstimate(const Backend& backend, const wire::Rest& rest,
                                       uint64_t message_bytes) {
-  constexpr uint64_t kNanosecondsAByte = 10;  // as in costs.cc for values
+  constexpr uint64_t kNanosecondsAByte = 10;
   const std::chrono::nanoseconds estimate(
       std::max(wire::DecodeNanoseconds(rest), kNanosecondsAByte * message_bytes));
   if (backend.regions == nullptr) return estimate;
@@ -76,13 +83,13 @@ absl::Status Reservation::AskForMemory(uint64_t bytes, loop::Event& admitted) {
 }
 
 absl::Status Reservation::AskForCore(std::chrono::nanoseconds estimate, loop::Event& granted) {
+  estimate_ = static_cast<uint64_t>(estimate.count());
   if (estimate <= backend_.policy.short_work) {
     granted.Complete(true);
     return absl::OkStatus();
   }
   cores_ = 1;  // when it runs
-  if (backend_.cores.Take(waits_for_core_, stream_.peer(), static_cast<uint64_t>(estimate.count()),
-                          stream_.loop(), granted)) {
+  if (backend_.cores.Take(waits_for_core_, stream_.peer(), estimate_, stream_.loop(), granted)) {
     granted.Complete(true);
   } else {
     StartWaiting();
@@ -96,13 +103,25 @@ void Reservation::Began(bool granted) {
   if (cores_ > 0 && stream_.loop().leading()) backend_.thread_pool->HandOver();
 }
 
+void Reservation::LetOthers() {
+  if (loop::Loop::Here() == nullptr) {
+    return backend_.cores.LetOthers(turn_, stream_.peer(), estimate_);
+  }
+  // A thread that leads does not stand: the work seemed short, or no thread could take over.
+  const loop::Clock::duration took = loop::Clock::now() - turn_.since.load();
+  if (took < kNotShort * backend_.policy.short_work || !backend_.thread_pool->HandOver()) return;
+  if (std::exchange(cores_, 1) != 0) return;
+  const auto cost = static_cast<uint64_t>(std::chrono::nanoseconds(took).count());
+  backend_.cores.Join(turn_, stream_.peer(), std::max(estimate_, cost));
+}
+
 const Executor& Reservation::TakeCores(int64_t wanted) {
   if (cores_ == 0) return backend_.executors.of(1);
   const auto most = static_cast<int>(std::min<int64_t>(wanted, backend_.policy.cores));
   if (most > 1) cores_ += backend_.cores.TakeIdle(most - 1);
   const Executor& executor = backend_.executors.of(cores_);
   if (cores_ > executor.threads()) {
-    backend_.cores.Give(cores_ - executor.threads());
+    backend_.cores.Give(cores_ - executor.threads(), /*ends=*/false);
     cores_ = executor.threads();
   }
   return executor;
@@ -114,7 +133,7 @@ void Reservation::KeepForResponse(uint64_t bytes) {
 }
 
 void Reservation::GiveSpareCores() {
-  if (cores_ > 1) backend_.cores.Give(std::exchange(cores_, 1) - 1);
+  if (cores_ > 1) backend_.cores.Give(std::exchange(cores_, 1) - 1, /*ends=*/false);
 }
 
 void Reservation::GiveCores() {

@@ -52,6 +52,14 @@ class Reservation final : private transport::Cancellable, private loop::Timer {
   // `granted`: the value of AskForCore's event. Hands over the lead of the loop if this thread
   // leads it and the work is long.
   void Began(bool granted);
+  // The work begins.
+  void BeginTurn(loop::Clock::time_point now) { turn_.since.store(now, std::memory_order_relaxed); }
+
+  // Called between pieces of the work, on any of its threads: lets others compute if the work has
+  // had its turn. Short work that takes long after all hands over the lead, and asks for a core.
+  void LetOthers();
+  // For how long its threads stood meanwhile.
+  loop::Clock::duration stood() const { return turn_.stood.load(std::memory_order_relaxed); }
 
   // Takes idle cores until the request has up to `wanted`. REQUIRES: it has one.
   const Executor& TakeCores(int64_t wanted);
@@ -74,6 +82,8 @@ class Reservation final : private transport::Cancellable, private loop::Timer {
   transport::ServerCall& stream_;
   admission::Admission::Waiting waits_for_memory_;
   scheduling::ComputeSlots::Waiting waits_for_core_;
+  scheduling::ComputeSlots::Turn turn_;
+  uint64_t estimate_ = 0;  // in nanoseconds
   bool queued_ = false;
   int cores_ = 0;  // held by the request
   admission::Permit permit_;

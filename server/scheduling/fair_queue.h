@@ -1,6 +1,7 @@
 // A queue in which peers take turns, by what they have been given so far. The entries of one peer
 // are first come, first served; optionally a short entry passes a much longer one, which can be
-// passed by a limited number of entries. So a peer with many requests waits behind itself.
+// passed by a limited number of entries, and an entry is given at most a turn at a time. So a peer
+// with many requests waits behind itself.
 //
 //   struct Waiting : FairQueue::Entry { ... };
 //   queue.Push(waiting, peer, cost);
@@ -33,6 +34,7 @@ class FairQueue {
   class Entry {
    public:
     bool queued() const { return line_ != nullptr; }
+    uint64_t cost() const { return cost_; }
 
    private:
     friend class FairQueue;
@@ -48,20 +50,27 @@ class FairQueue {
   static constexpr uint64_t kMuchLonger = 4;
   static constexpr int kMostPassed = 16;
 
-  explicit FairQueue(bool short_ones_pass = false) : short_ones_pass_(short_ones_pass) {}
+  // `turn`: the most cost that an entry is given before it is pushed again; short ones pass longer
+  // ones. 0: entries are given all of their cost, in their order.
+  explicit FairQueue(uint64_t turn = 0) : turn_cost_(turn) {}
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
 
-  // `cost`: in bytes or nanoseconds, the same unit for all entries.
-  void Push(Entry& entry, uint64_t peer, uint64_t cost) {
+  // `cost`: in bytes or nanoseconds, the same unit for all entries. `again`: the entry has had a
+  // turn, and comes before its peer's other ones.
+  void Push(Entry& entry, uint64_t peer, uint64_t cost, bool again = false) {
     Line& line = lines_.try_emplace(peer).first->second;
     entry.line_ = &line;
     entry.cost_ = std::max<uint64_t>(cost, 1);
     entry.passed_ = 0;
     const bool waits_already = line.last != nullptr;
-    entry.previous_ = line.last;
-    if (short_ones_pass_) PassLongerOnes(entry);
+    entry.previous_ = again ? nullptr : line.last;
+    if (again) {
+      LetShorterOnesPass(entry);
+    } else if (turn_cost_ != 0) {
+      PassLongerOnes(entry);
+    }
     entry.next_ = entry.previous_ == nullptr ? line.first : entry.previous_->next_;
     (entry.previous_ == nullptr ? line.first : entry.previous_->next_) = &entry;
     (entry.next_ == nullptr ? line.last : entry.next_->previous_) = &entry;
@@ -126,18 +135,27 @@ class FairQueue {
   // The most clocks of peers without an entry that are kept.
   static constexpr size_t kMostResting = 4096;
 
+  static bool Passes(const Entry& entry, Entry& longer) {
+    if (longer.cost_ / kMuchLonger < entry.cost_ || longer.passed_ == kMostPassed) return false;
+    ++longer.passed_;
+    return true;
+  }
   static void PassLongerOnes(Entry& entry) {
-    for (Entry* other = entry.previous_; other != nullptr; other = other->previous_) {
-      if (other->cost_ / kMuchLonger < entry.cost_ || other->passed_ == kMostPassed) return;
-      ++other->passed_;
-      entry.previous_ = other->previous_;
+    while (entry.previous_ != nullptr && Passes(entry, *entry.previous_)) {
+      entry.previous_ = entry.previous_->previous_;
+    }
+  }
+  static void LetShorterOnesPass(Entry& entry) {
+    for (Entry* other = entry.line_->first; other != nullptr && Passes(*other, entry);
+         other = other->next_) {
+      entry.previous_ = other;
     }
   }
 
   // REQUIRES: the line is in neither set.
   void Serve(Line& line, uint64_t cost) {
     clock_ = std::max(clock_, line.clock);
-    line.clock += cost;
+    line.clock += turn_cost_ == 0 ? cost : std::min(cost, turn_cost_);
     line.turn = ++turn_;
   }
 
@@ -151,7 +169,7 @@ class FairQueue {
     }
   }
 
-  const bool short_ones_pass_;
+  const uint64_t turn_cost_;
   std::map<uint64_t, Line> lines_;
   Order order_;    // peers that wait, by clock
   Order resting_;  // peers that do not wait and whose clocks are ahead

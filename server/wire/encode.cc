@@ -12,6 +12,7 @@
 // for it.
 #include "server/wire/encode.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -92,16 +93,27 @@ absl::Span<uint8_t> WritePart(const ResponsePart& part, bool is_here, Writer& wr
   return elements;
 }
 
+// Elements that are unpacked at a time. Their bytes are whole for every type.
+constexpr int64_t kUnpackedAtOnce = 64 << 10;
+
 // For Encoding::kValues.
-void FillTensor(const TensorLayout& layout, absl::Span<const uint8_t> bytes, v1::Tensor& tensor) {
+void FillTensor(const TensorLayout& layout, absl::Span<const uint8_t> bytes,
+                Response::Between between, v1::Tensor& tensor) {
   tensor.set_data_type(static_cast<v1::DataType>(layout.data_type));
   tensor.mutable_shape()->Add(layout.shape.begin(), layout.shape.end());
+  const auto fill = [&](auto& values, const auto& unpack) {
+    values.Reserve(static_cast<int>(layout.elements));
+    for (int64_t at = 0; at < layout.elements; at += kUnpackedAtOnce) {
+      between();
+      const auto some = unpack(layout.data_type, std::min(kUnpackedAtOnce, layout.elements - at),
+                               bytes.subspan(ByteSize(layout.data_type, at)));
+      values.Add(some.begin(), some.end());
+    }
+  };
   if (Info(layout.data_type).kind == DataTypeKind::kInteger) {
-    const auto values = UnpackIntegers(layout.data_type, layout.elements, bytes);
-    tensor.mutable_int_values()->mutable_values()->Add(values.begin(), values.end());
+    fill(*tensor.mutable_int_values()->mutable_values(), UnpackIntegers);
   } else {
-    const auto values = UnpackFloats(layout.data_type, layout.elements, bytes);
-    tensor.mutable_float_values()->mutable_values()->Add(values.begin(), values.end());
+    fill(*tensor.mutable_float_values()->mutable_values(), UnpackFloats);
   }
 }
 
@@ -149,9 +161,9 @@ struct Response::State {
   void LayOutRaw(bool without_y);
   void LayOutValues();
   memory::Piece FinishRaw(const uint64_t* id);
-  memory::Piece FinishValues(const uint64_t* id);
+  memory::Piece FinishValues(const uint64_t* id, Between between);
   template <typename Message>
-  void Fill(Message& message);
+  void Fill(Message& message, Between between);
 
   ResponseLayout layout;
   memory::Pool& pool;
@@ -217,15 +229,18 @@ void Response::State::LayOutValues() {
 }
 
 template <typename Message>
-void Response::State::Fill(Message& message) {
-  FillTensor(layout.y, contents.y, *message.mutable_y());
+void Response::State::Fill(Message& message, Between between) {
+  FillTensor(layout.y, contents.y, between, *message.mutable_y());
   if constexpr (requires { message.y_scale(); }) {
-    if (layout.y_scale) FillTensor(*layout.y_scale, contents.y_scale, *message.mutable_y_scale());
+    if (layout.y_scale) {
+      FillTensor(*layout.y_scale, contents.y_scale, between, *message.mutable_y_scale());
+    }
     if (layout.y_zero_point) {
-      FillTensor(*layout.y_zero_point, contents.y_zero_point, *message.mutable_y_zero_point());
+      FillTensor(*layout.y_zero_point, contents.y_zero_point, between,
+                 *message.mutable_y_zero_point());
     }
     if (layout.y_tensor_scale) {
-      FillTensor(*layout.y_tensor_scale, contents.y_tensor_scale,
+      FillTensor(*layout.y_tensor_scale, contents.y_tensor_scale, between,
                  *message.mutable_y_tensor_scale());
     }
   }
@@ -234,10 +249,11 @@ void Response::State::Fill(Message& message) {
   }
 }
 
-memory::Piece Response::State::FinishValues(const uint64_t* id) {
+memory::Piece Response::State::FinishValues(const uint64_t* id, Between between) {
   v1::StreamResponse item;
   const auto finish = [&](auto& message) {
-    Fill(message);
+    Fill(message, between);
+    between();
     if (id == nullptr) return Serialize(message, pool);
     item.set_id(*id);
     return Serialize(item, pool);
@@ -270,14 +286,14 @@ bool Response::has_memory() const { return state_->buffer.data() != nullptr; }
 
 ResponseContents& Response::contents() { return state_->contents; }
 
-memory::Piece Response::Finish() && {
+memory::Piece Response::Finish(Between between) && {
   return state_->layout.encoding == Encoding::kRaw ? state_->FinishRaw(nullptr)
-                                                   : state_->FinishValues(nullptr);
+                                                   : state_->FinishValues(nullptr, between);
 }
 
-memory::Piece Response::FinishItem(uint64_t id) && {
+memory::Piece Response::FinishItem(uint64_t id, Between between) && {
   return state_->layout.encoding == Encoding::kRaw ? state_->FinishRaw(&id)
-                                                   : state_->FinishValues(&id);
+                                                   : state_->FinishValues(&id, between);
 }
 
 memory::Piece EncodeItemError(uint64_t id, const absl::Status& status, memory::Pool& pool) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "server/memory/buffer.h"
 #include "server/wire/response_layout.h"
@@ -46,11 +47,13 @@ class Response {
   const ResponseLayout& layout() const;
 
   // The message QuantizeResponse (or that of the layout's method), without a copy; an empty piece
-  // if the system had no memory to encode it as values. REQUIRES: contents() are written.
-  memory::Piece Finish() &&;
+  // if the system had no memory to encode it as values, which takes long: `between` is called
+  // between pieces of that. REQUIRES: contents() are written.
+  using Between = absl::FunctionRef<void()>;
+  memory::Piece Finish(Between between = [] {}) &&;
 
   // The message StreamResponse that contains the response.
-  memory::Piece FinishItem(uint64_t id) &&;
+  memory::Piece FinishItem(uint64_t id, Between between = [] {}) &&;
 
  private:
   struct State;

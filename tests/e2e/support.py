@@ -46,7 +46,7 @@ from quantd.v1 import quantization_pb2 as pb  # noqa: E402
 from quantd.v1 import quantization_pb2_grpc as pb_grpc  # noqa: E402
 from quantd.v1 import tensor_pb2  # noqa: E402
 
-FLOAT, UINT8, INT8 = 1, 2, 3
+FLOAT, UINT8, INT8, FLOAT16 = 1, 2, 3, 10
 
 
 def tensor(array):

@@ -2,6 +2,7 @@
 
 import statistics
 import threading
+import time
 
 import grpc
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from bystander import Bystander
 from crowd import Crowd
 from http2 import Peer
-from support import pb, tensor, wait_for
+from support import FLOAT16, pb, tensor, tensor_pb2, wait_for
 
 MIB = 1 << 20
 
@@ -73,6 +74,24 @@ def test_calls_that_are_cancelled_while_they_wait_are_never_computed(start):
     wait_for(lambda: server.metrics()["quantd_inflight_bytes"] == 0, 5, "all permits are free")
     assert server.metrics()["quantd_kernel_seconds_count{operation=\"dynamic_quantize\"}"] == 1
     server.stub.DynamicQuantize(dynamic(MIB), timeout=10)
+
+
+def test_long_calls_give_their_core_back(start):
+    """Each computes for about a second. A call that needs a core as well waits for a turn, not for their end."""
+    server = start("--threads=2")
+    vectors = tensor_pb2.Tensor(data_type=FLOAT16, shape=(1 << 22, 1), raw_data=b"\0\x3c" * (1 << 22))
+    request = pb.QuantizeEmbeddingsRequest(x=vectors, recipe=pb.EMBEDDING_RECIPE_DIRECTION, normalize=True)
+    calls = [server.stub.QuantizeEmbeddings.future(request, timeout=60) for _ in range(3)]
+    wait_for(lambda: server.metrics()["quantd_busy_cores"] == 2, 20, "they compute")
+    seconds = []
+    while not any(call.done() for call in calls):
+        begin = time.monotonic()
+        server.stub.DynamicQuantize(dynamic(400_000), timeout=60)
+        seconds.append(time.monotonic() - begin)
+    print(f"{len(seconds)} calls, median {1e3 * statistics.median(seconds):.0f} ms, at most {1e3 * max(seconds):.0f} ms")
+    assert len(seconds) >= 5
+    assert statistics.median(seconds) < 0.2
+    assert all(call.result().y.raw_data for call in calls)
 
 
 def test_ten_times_what_it_can_do(start):

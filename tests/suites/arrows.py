@@ -123,12 +123,12 @@ server/loop                 679    934
 server/memory               451    430
 server/metrics              787    270
 server/net                  660    495
-server/operations           604    401
+server/operations           535    333
 server/options              723    283
 server/process              632    302
 server/regions              978    622
 server/rpc                 2505   1953
-server/scheduling          1006    955
+server/scheduling          1110   1020
 server/trace                320    186
 server/transport           4870   3690
 server/wire                1947   2225

@@ -312,7 +312,7 @@ TEST(MemoryDeathTest, ThatTheSystemDoesNotHaveForValues) {
     const auto client = server.Connect();
     v1::StreamRequest item;
     v1::QuantizeRequest& request = *item.mutable_quantize();
-    request = Quantize(Floats({4 << 20}));
+    request = Quantize(Floats({9 << 20}));
     request.set_output_encoding(v1::TENSOR_ENCODING_VALUES);
     Gate gate;
     gate.Close();

@@ -74,30 +74,133 @@ TEST(ComputeSlots, IdleOnesAreThoseThatNobodyWaitsFor) {
   Deliver(loop);
 }
 
-TEST(ComputeSlots, ServesPeersInTurns) {
+// A computation that has a core, and has had its turn, on a thread of its own.
+class Long {
+ public:
+  explicit Long(ComputeSlots& cores, uint64_t peer = 1) {
+    turn.since = loop::Clock::now() - ComputeSlots::kTurn;
+    thread_ = std::jthread([&cores, peer, this] {
+      cores.LetOthers(turn, peer, kLong);
+      continues = true;
+    });
+  }
+  void Join() { thread_.join(); }
+
+  static constexpr uint64_t kLong = 1'000'000'000;
+  ComputeSlots::Turn turn;
+  std::atomic<bool> continues{false};
+
+ private:
+  std::jthread thread_;
+};
+
+TEST(ComputeSlots, WhoHasHadItsTurnLetsOthersCompute) {
   loop::LedLoop loop;
   ComputeSlots cores(1);
-  constexpr int kAskers = 16;
-  std::deque<Asker> greedy(kAskers), modest(4);
-  Asker first;
-  EXPECT_TRUE(first.Take(cores, *loop, 3));
-  // One peer has asked for everything before the other peer arrives.
-  for (Asker& asker : greedy) EXPECT_FALSE(asker.Take(cores, *loop, 1, 1000));
-  for (Asker& asker : modest) EXPECT_FALSE(asker.Take(cores, *loop, 2, 1000));
-  const auto got = [](const std::deque<Asker>& askers) {
-    return std::count_if(askers.begin(), askers.end(), [](const Asker& a) { return a.got(); });
-  };
-  for (int i = 0; i < 8; ++i) {
-    cores.Give(1);
-    Deliver(loop);
-    ASSERT_EQ(got(greedy) + got(modest), i + 1);
-  }
-  EXPECT_EQ(got(greedy), 4);
-  EXPECT_EQ(got(modest), 4);
-  for (int i = 8; i <= kAskers + 4; ++i) cores.Give(1);
+  std::deque<Asker> askers(3);
+  EXPECT_TRUE(askers[0].Take(cores, *loop));
+  Long(cores).Join();  // nobody waits
+  EXPECT_FALSE(askers[1].Take(cores, *loop, 2, Long::kLong));
+  ComputeSlots::Turn young;
+  young.since = loop::Clock::now() + std::chrono::hours(1);
+  cores.LetOthers(young, 1, 1);  // has not had its turn
+  EXPECT_EQ(cores.waiting(), 1);
+
+  Long first(cores);
+  while (cores.waiting() != 0) std::this_thread::yield();
   Deliver(loop);
-  EXPECT_EQ(got(greedy), kAskers);
+  EXPECT_TRUE(askers[1].got());
+  EXPECT_FALSE(first.continues);
+  EXPECT_EQ(cores.busy(), 1);
+  EXPECT_EQ(cores.TakeIdle(1), 0);
+  // One more of its peer comes after it, unless it is much shorter.
+  EXPECT_FALSE(askers[2].Take(cores, *loop, 1, Long::kLong));
+  EXPECT_EQ(cores.waiting(), 1);
+  const loop::Clock::time_point before = loop::Clock::now();
+  cores.Give(1);
+  first.Join();
+  EXPECT_GE(first.turn.since.load(), before);
+  EXPECT_GT(first.turn.stood.load(), loop::Clock::duration::zero());
+  Deliver(loop);
+  EXPECT_FALSE(askers[2].got());
+  cores.Give(1);
+  Deliver(loop);
+  EXPECT_TRUE(askers[2].got());
+  cores.Give(1);
+}
+
+// Its own peer's next one is not let in before it, unless that is much shorter.
+TEST(ComputeSlots, OfOnePeerTheOneThatHasBegunGoesOn) {
+  loop::LedLoop loop;
+  ComputeSlots cores(1);
+  std::deque<Asker> askers(3);
+  EXPECT_TRUE(askers[0].Take(cores, *loop));
+  EXPECT_FALSE(askers[1].Take(cores, *loop, 1, Long::kLong));
+  Long first(cores);
+  first.Join();
+  EXPECT_FALSE(askers[1].got());
+  EXPECT_FALSE(askers[2].Take(cores, *loop, 1, Long::kLong / 4));
+  Long second(cores);
+  while (cores.waiting() != 1) std::this_thread::yield();
+  Deliver(loop);
+  EXPECT_TRUE(askers[2].got());
+  EXPECT_FALSE(second.continues);
+  cores.Give(1);
+  second.Join();
+  EXPECT_TRUE(cores.Cancel(askers[1].waiting));
+  cores.Give(1);
+  Deliver(loop);
+}
+
+// Each has a thread. Beyond the most, only short ones are let in.
+TEST(ComputeSlots, NotTooManyStand) {
+  constexpr int kMost = ComputeSlots::kMostStanding;
+  loop::LedLoop loop;
+  ComputeSlots cores(1);
+  std::deque<Asker> askers(kMost + 2);
+  Asker holder, brief;
+  EXPECT_TRUE(holder.Take(cores, *loop));
+  for (int i = 0; i <= kMost; ++i) EXPECT_FALSE(askers[i].Take(cores, *loop, 2 + i, Long::kLong));
+  EXPECT_FALSE(brief.Take(cores, *loop, 1000, 1));
+  std::deque<Long> standing;
+  const auto stands = [&] {
+    const int64_t before = cores.waiting();
+    standing.emplace_back(cores);
+    while (cores.waiting() == before) std::this_thread::yield();
+    Deliver(loop);
+  };
+  for (int i = 0; i < kMost; ++i) {
+    stands();
+    EXPECT_TRUE(askers[i].got());
+  }
+  Long(cores).Join();
+  EXPECT_EQ(cores.waiting(), 2);
+  EXPECT_TRUE(cores.Cancel(askers[kMost].waiting));
+  stands();
+  EXPECT_TRUE(brief.got());
+  for (size_t i = 0; i < standing.size() + 1; ++i) {
+    EXPECT_EQ(cores.busy(), 1);
+    cores.Give(1);
+  }
+  for (Long& one : standing) one.Join();
   EXPECT_EQ(cores.busy(), 0);
+}
+
+TEST(ComputeSlots, AComputationThatBeganWithoutACoreJoins) {
+  loop::LedLoop loop;
+  ComputeSlots cores(1);
+  ComputeSlots::Turn turn;
+  cores.Join(turn, 1, 1);
+  EXPECT_EQ(cores.busy(), 1);
+  std::jthread second([&] { cores.Join(turn, 2, 1); });
+  Asker asker;
+  EXPECT_FALSE(asker.Take(cores, *loop, 3, 1));
+  cores.Give(1);
+  cores.Give(1);
+  cores.Give(1);
+  second.join();
+  Deliver(loop);
+  EXPECT_TRUE(asker.got());
 }
 
 // Loops, a thread pool, and calls that compute when they have a core.
@@ -106,7 +209,7 @@ class Office {
   Office(int cores_, int loop_count) : cores(cores_) {
     std::vector<loop::Loop*> all;
     for (int i = 0; i < loop_count; ++i) all.push_back(loops.emplace_back(loop::NewLoop()).get());
-    thread_pool.emplace(all, cores_);
+    thread_pool.emplace(all, 2 * cores_ + ComputeSlots::kMostStanding);
   }
 
   // A call: takes a core or waits for one, computes, and gives it back.
@@ -219,7 +322,10 @@ class Crowd {
       while (known < now && !most_.compare_exchange_weak(known, now)) {
       }
       std::this_thread::yield();
-      computing_.fetch_sub(held);
+      computing_.fetch_sub(1);
+      ComputeSlots::Turn turn;  // over since long ago
+      office_.cores.LetOthers(turn, peer, 1000);
+      computing_.fetch_sub(held - 1);
       office_.cores.Give(held);
     }
     co_await lead;

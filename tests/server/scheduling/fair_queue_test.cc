@@ -99,8 +99,6 @@ TEST(FairQueue, SharesEquallyAmongPeersWhoseLinesAreEmptyForAMoment) {
 // A peer collects no credit while it is away: when it comes back, it gets as much as the others.
 TEST(FairQueue, AReturningPeerGetsNoCreditForItsAbsence) {
   FairQueue queue;
-  Served(queue, {{1, 4, 10}, {3, 4, 10}}, 5000);
-  ExpectEqualShares({{1, 4, 10}, {2, 4, 10}});
   // While peer 1 waits, peer 2 arrives for the first time.
   std::deque<Request> first(100), second(100);
   for (Request& request : first) {
@@ -208,7 +206,7 @@ TEST(FairQueue, KeepsEveryPeersOrderWhateverIsRemoved) {
 }
 
 TEST(FairQueue, ShortOnesPassMuchLongerOnesOfTheirPeer) {
-  FairQueue queue(true);
+  FairQueue queue(1000);
   std::deque<Request> all;
   const auto push = [&](uint64_t peer, uint64_t cost) {
     Request& request = all.emplace_back();

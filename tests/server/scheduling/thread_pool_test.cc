@@ -2,16 +2,11 @@
 #include "server/scheduling/thread_pool.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
-#include <fstream>
-#include <future>
 #include <latch>
 #include <optional>
 #include <set>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,33 +16,12 @@
 namespace quantd::scheduling {
 namespace {
 
-// Whether a thread sleeps in the kernel.
-bool Sleeps(const std::filesystem::path& task) {
-  std::ifstream stat(task / "stat");
-  std::string text;
-  std::getline(stat, text);
-  const size_t name_end = text.rfind(')');
-  return name_end != std::string::npos && text.substr(name_end + 2, 1) == "S";
-}
-
-// Waits until every thread but this one sleeps: then all of the others are parked or lead.
-void WaitUntilAllSleep() {
-  for (int quiet = 0; quiet < 3; ++quiet) {
-    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-      if (task.path().filename() == std::to_string(gettid()) || Sleeps(task.path())) continue;
-      quiet = 0;
-    }
-    std::this_thread::yield();
-  }
-}
-
-// A thread pool and its loops, when all threads have started.
+// A thread pool and its loops.
 struct Ship {
   Ship(int loop_count, int spare) {
     std::vector<loop::Loop*> all;
     for (int i = 0; i < loop_count; ++i) all.push_back(loops.emplace_back(loop::NewLoop()).get());
     thread_pool.emplace(all, spare);
-    WaitUntilAllSleep();
   }
   loop::Loop& loop(size_t index = 0) { return *loops[index]; }
 
@@ -116,25 +90,6 @@ TEST(ThreadPool, HandsNothingOverWhenNobodyIsParkedOrNothingIsLed) {
   loop::RunOn(ship.loop(), [] {});
   end.count_down();
   both.wait();
-}
-
-// The thread that parked last has its stack in the cache; only as many as needed are woken.
-TEST(ThreadPool, WakesTheThreadThatParkedLast) {
-  Ship ship(1, 5);
-  std::set<pid_t> leaders;
-  for (int i = 0; i < 50; ++i) {
-    std::latch computed(1);
-    loop::Job computes([&] {
-      leaders.insert(gettid());
-      EXPECT_TRUE(ship.thread_pool->HandOver());
-      computed.count_down();
-    });
-    ship.loop().Post(computes);
-    computed.wait();
-    WaitUntilAllSleep();
-    EXPECT_EQ(ship.thread_pool->computing(), 0);
-  }
-  EXPECT_EQ(leaders.size(), 2u);
 }
 
 TEST(ThreadPool, EndsWithAllItsThreadsWhateverTheyDo) {
