@@ -49,6 +49,11 @@ uint64_t PlaceTable::Has(uint64_t peer) const {
   return found == peers_.end() ? 0 : found->second.amount;
 }
 
+bool PlaceTable::IsNew(const Holder& holder) const {
+  const auto found = peers_.find(holder.peer());
+  return found == peers_.end() || found->second.groups.count(holder.group()) == 0;
+}
+
 bool PlaceTable::WithinShare(uint64_t peer, uint64_t amount) const {
   const uint64_t has = Has(peer);
   const uint64_t share = ShareOfOnePeer(most_);
@@ -118,8 +123,9 @@ bool PlaceTable::Take(Place& place, Holder& holder, uint64_t amount) {
   const uint64_t peer = holder.peer();
   const uint64_t had = Has(peer);
   const loop::Clock::time_point now = loop::Clock::now();
-  // Beyond this, those that leave must have left.
-  const uint64_t most_leaving = std::max<uint64_t>(most_ / 16, 1);
+  // Beyond this, those that leave must have left. It is twice as much for a connection that has
+  // nothing, so that it does not wait for those that take places again and again.
+  const uint64_t most_leaving = std::max<uint64_t>(most_ / (IsNew(holder) ? 8 : 16), 1);
   while (!Fits(peer, amount, had)) {
     if (leaving_ >= most_leaving) return false;
     Place* other = StillestOfAll(peer, amount, now);

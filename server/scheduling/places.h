@@ -154,6 +154,8 @@ class PlaceTable {
   using Group = Place::Group;
   // All of these require that mutex_ is held.
   uint64_t Has(uint64_t peer) const;
+  // Whether its connection has nothing.
+  bool IsNew(const Holder& holder) const;
   bool WithinShare(uint64_t peer, uint64_t amount) const;
   // Whether there is room, also for a peer that gets no more than it `had`.
   bool Fits(uint64_t peer, uint64_t amount, uint64_t had) const;
