@@ -143,7 +143,7 @@ client/go                   299    195
 client/java                 280    152
 client/node                 264    105
 client/python              5604   2711
-client/python-core         1720   1018
+client/python-core         1725   1018
 client/rust                 296    113
 client                       40   2084
 proto                       712      0

@@ -14,18 +14,23 @@
 namespace quantd::python {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr unsigned kSeconds = 1;
+
+// 4 KiB, or up to 64 on Arm.
+size_t Page() {
+  static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return page;
+}
 
 // The page before an array's data.
 struct Block {
   size_t bytes;  // of data
   bool idle;     // since the last look of GiveBack
 
-  void* data() { return reinterpret_cast<uint8_t*>(this) + kPage; }
+  void* data() { return reinterpret_cast<uint8_t*>(this) + Page(); }
   static Block* Of(void* data) {
-    return reinterpret_cast<Block*>(static_cast<uint8_t*>(data) - kPage);
+    return reinterpret_cast<Block*>(static_cast<uint8_t*>(data) - Page());
   }
 };
 
@@ -37,17 +42,17 @@ std::atomic<bool> has_thread{false};
 
 // The data begins at a huge page. Null if there is no memory.
 Block* Map(size_t bytes) {
-  bytes = (bytes + kPage - 1) / kPage * kPage;
-  const size_t mapped = bytes + kPage + kHugePage;
+  bytes = (bytes + Page() - 1) / Page() * Page();
+  const size_t mapped = bytes + Page() + kHugePage;
   if (mapped < bytes) return nullptr;
   void* const begin =
       mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (begin == MAP_FAILED) return nullptr;
   auto* const from = static_cast<uint8_t*>(begin);
-  const auto address = reinterpret_cast<uintptr_t>(from) + kPage;
-  uint8_t* const data = from + kPage + (kHugePage - address % kHugePage) % kHugePage;
+  const auto address = reinterpret_cast<uintptr_t>(from) + Page();
+  uint8_t* const data = from + Page() + (kHugePage - address % kHugePage) % kHugePage;
   uint8_t* const end = data + bytes;
-  if (data - kPage > from) munmap(from, static_cast<size_t>(data - kPage - from));
+  if (data - Page() > from) munmap(from, static_cast<size_t>(data - Page() - from));
   if (from + mapped > end) munmap(end, static_cast<size_t>(from + mapped - end));
   madvise(data, bytes, MADV_HUGEPAGE);
   Block* const block = Block::Of(data);
@@ -55,7 +60,7 @@ Block* Map(size_t bytes) {
   return block;
 }
 
-void Unmap(Block* block) { munmap(block, kPage + block->bytes); }
+void Unmap(Block* block) { munmap(block, Page() + block->bytes); }
 
 Block* TakeFrom(std::atomic<Block*>& place) {
   Block* const block = place.exchange(nullptr);
