@@ -23,6 +23,7 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   Release();
   admission_ = std::exchange(other.admission_, nullptr);
   bytes_ = std::exchange(other.bytes_, 0);
+  peer_ = other.peer_;
   kind_ = other.kind_;
   counted_ = std::exchange(other.counted_, false);
   return *this;
@@ -52,7 +53,8 @@ Admission::Admission(const Limits& limits)
       large_bytes_(LargeBytes(limits.memory_budget_bytes)),
       large_requests_(
           std::max<int64_t>(limits.max_inflight_requests - limits.max_inflight_requests / 4, 1)),
-      queue_shares_(static_cast<uint64_t>(limits.max_queued_requests)) {}
+      queue_shares_(static_cast<uint64_t>(limits.max_queued_requests)),
+      large_shares_(large_bytes_) {}
 
 bool Admission::Fits(Lane lane, uint64_t bytes) const {
   if (requests_[kSmall] + requests_[kLarge] >= limits_.max_inflight_requests) return false;
@@ -63,12 +65,30 @@ bool Admission::Fits(Lane lane, uint64_t bytes) const {
   return requests_[kLarge] < large_requests_ && bytes_[kLarge] + bytes <= large_bytes_;
 }
 
-void Admission::Take(uint64_t bytes, Permit& permit) {
-  const Lane lane = LaneOf(bytes);
+bool Admission::WithinShare(const AdmissionRequest& request) const {
+  return LaneOf(request.bytes) == kSmall || large_shares_.Within(request.peer, request.bytes);
+}
+
+// The next request in the queue. The peers that have their share of the memory let others pass.
+Admission::Waiting* Admission::Next(Lane lane) const {
+  return static_cast<Waiting*>(queues_[lane].FirstOf([this](scheduling::FairQueue::Entry& entry) {
+    return WithinShare(static_cast<Waiting&>(entry).request_);
+  }));
+}
+
+void Admission::Leave(Waiting& waiting, bool served) {
+  queues_[LaneOf(waiting.request_.bytes)].Remove(waiting, served);
+  queue_shares_.Give(waiting.request_.peer, 1);
+}
+
+void Admission::Take(const AdmissionRequest& request, Permit& permit) {
+  const Lane lane = LaneOf(request.bytes);
   ++requests_[lane];
-  bytes_[lane] += bytes;
+  bytes_[lane] += request.bytes;
+  if (lane == kLarge) large_shares_.Take(request.peer, request.bytes);
   permit.admission_ = this;
-  permit.bytes_ = bytes;
+  permit.bytes_ = request.bytes;
+  permit.peer_ = request.peer;
   permit.kind_ = lane == kSmall ? Permit::kSmall : Permit::kLarge;
   permit.counted_ = true;
 }
@@ -82,8 +102,8 @@ absl::StatusOr<bool> Admission::Request(const AdmissionRequest& request, Waiting
                      limits_.memory_budget_bytes, " (--memory_budget_bytes)"));
   }
   const Lane lane = LaneOf(request.bytes);
-  if (queues_[lane].empty() && Fits(lane, request.bytes)) {
-    Take(request.bytes, permit);
+  if (queues_[lane].empty() && Fits(lane, request.bytes) && WithinShare(request)) {
+    Take(request, permit);
     return true;
   }
   const auto queued = static_cast<int64_t>(queues_[kSmall].size() + queues_[kLarge].size());
@@ -104,15 +124,17 @@ absl::StatusOr<bool> Admission::Request(const AdmissionRequest& request, Waiting
   waiting.permit_ = &permit;
   queue_shares_.Take(request.peer, 1);
   queues_[lane].Push(waiting, request.peer, request.bytes);
-  return false;
+  if (Next(lane) != &waiting || !Fits(lane, request.bytes)) return false;
+  Leave(waiting, true);
+  Take(request, permit);
+  return true;
 }
 
 bool Admission::Cancel(Waiting& waiting) {
   {
     const std::lock_guard lock(mutex_);
     if (!waiting.queued()) return false;
-    queues_[LaneOf(waiting.request_.bytes)].Remove(waiting, false);
-    queue_shares_.Give(waiting.request_.peer, 1);
+    Leave(waiting, false);
     GrantWaiting();  // the next in the queue may be smaller
   }
   waiting.request_.loop->Complete(*waiting.request_.granted, false);
@@ -122,6 +144,7 @@ bool Admission::Cancel(Waiting& waiting) {
 void Admission::GiveBack(Permit& permit, uint64_t bytes, bool count) {
   permit.bytes_ -= bytes;
   bytes_[permit.kind_] -= bytes;
+  if (permit.kind_ == Permit::kLarge) large_shares_.Give(permit.peer_, bytes);
   if (count) {
     permit.counted_ = false;
     --requests_[permit.kind_];
@@ -133,13 +156,11 @@ void Admission::GiveBack(Permit& permit, uint64_t bytes, bool count) {
 // their work.
 void Admission::GrantWaiting() {
   for (const Lane lane : {kSmall, kLarge}) {
-    while (scheduling::FairQueue::Entry* const first = queues_[lane].First()) {
-      auto& next = static_cast<Waiting&>(*first);
-      if (!Fits(lane, next.request_.bytes)) break;
-      queues_[lane].Remove(next, true);
-      queue_shares_.Give(next.request_.peer, 1);
-      Take(next.request_.bytes, *next.permit_);
-      next.request_.loop->Complete(*next.request_.granted, true);
+    while (Waiting* const next = Next(lane)) {
+      if (!Fits(lane, next->request_.bytes)) break;
+      Leave(*next, true);
+      Take(next->request_, *next->permit_);
+      next->request_.loop->Complete(*next->request_.granted, true);
     }
   }
 }

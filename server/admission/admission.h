@@ -59,6 +59,7 @@ class Permit {
   friend class Admission;
   Admission* admission_ = nullptr;
   uint64_t bytes_ = 0;
+  uint64_t peer_ = 0;
   enum Kind : uint8_t { kSmall, kLarge, kEnd };  // requests
   Kind kind_ = kSmall;
   bool counted_ = false;
@@ -116,7 +117,10 @@ class Admission {
   static Lane LaneOf(uint64_t bytes) { return bytes <= kSmallBytes ? kSmall : kLarge; }
   // All of these require that mutex_ is held.
   bool Fits(Lane lane, uint64_t bytes) const;
-  void Take(uint64_t bytes, Permit& permit);
+  bool WithinShare(const AdmissionRequest& request) const;
+  Waiting* Next(Lane lane) const;
+  void Leave(Waiting& waiting, bool served);
+  void Take(const AdmissionRequest& request, Permit& permit);
   void GiveBack(Permit& permit, uint64_t bytes, bool count);
   void GrantWaiting();
 
@@ -129,6 +133,7 @@ class Admission {
   std::array<int64_t, 2> requests_{};
   loop::Clock::time_point crowded_since_;
   scheduling::PeerShares queue_shares_;  // of the places in both queues
+  scheduling::PeerShares large_shares_;  // of the bytes of large requests
 };
 
 }  // namespace quantd::admission

@@ -74,10 +74,16 @@ class Model {
   }
   bool NoLargeOne() const { return Large() == 0 && Count(true) == 0; }
 
+  // Three quarters, and three times what is free.
+  bool WithinShare(uint64_t bytes) const {
+    const uint64_t has = Large();
+    return has == 0 || has + bytes <= std::min(kLargePart / 4 * 3, 3 * (kLargePart - has));
+  }
   bool Fits(bool large, uint64_t bytes) const {
     if (Count(false) >= kMost || All() + bytes > kBudget) return false;
     if (!large) return true;
-    return NoLargeOne() || (Count(true) < kMostLarge && Large() + bytes <= kLargePart);
+    if (NoLargeOne()) return true;
+    return Count(true) < kMostLarge && Large() + bytes <= kLargePart && WithinShare(bytes);
   }
   static void Take(Call& call, uint64_t bytes) {
     call.bytes = bytes;

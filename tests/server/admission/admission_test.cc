@@ -64,6 +64,25 @@ TEST(Admission, PeersTakeTurnsAndAPeersOwnKeepTheirOrder) {
   EXPECT_EQ(of_modest, 4u);
 }
 
+// Two peers that take all they can leave a seventh; whoever has its share waits and is passed, also
+// by a request that comes later.
+TEST(Admission, APeerWithItsShareOfTheMemoryLetsOthersPass) {
+  LedLoop loop;
+  Admission admission({64 * kMiB, 1000, 1000});
+  std::deque<Asker> greedy(120);
+  int got = 0;
+  for (size_t i = 0; i < greedy.size(); ++i) {
+    got += greedy[i].Ask(admission, loop, kMiB, 1 + i % 2) ? 1 : 0;
+  }
+  EXPECT_NEAR(got, 56 * 6 / 7, 2);
+  Asker modest, large;
+  EXPECT_TRUE(modest.Ask(admission, loop, 6 * kMiB, 3));
+  EXPECT_FALSE(large.Ask(admission, loop, 16 * kMiB, 4));
+  for (size_t i = 0; i < 16; ++i) greedy[i].permit.Release();
+  Deliver(loop);
+  EXPECT_TRUE(large.got());
+}
+
 // Counted from the first request that waited, whatever has come since, until none waits.
 TEST(Admission, SaysForHowLongSomebodyHasBeenWaiting) {
   using loop::Clock;
