@@ -198,7 +198,6 @@ void Receiving::GiveUp(Upload& upload) {
 // Gives up uploads that have stood still for long, of the peer with the most, until there is room
 // for the next one in the queue.
 void Receiving::GiveUpForNext(loop::Clock::time_point now) {
-  constexpr uint64_t kFarMore = 4;
   const Upload* const next = Next();
   if (next == nullptr) return;
   const uint64_t wanted = std::min(Footprint(next->total_), large_budget_);
@@ -210,10 +209,7 @@ void Receiving::GiveUpForNext(loop::Clock::time_point now) {
       const bool stands =
           upload->state_ == Upload::State::kStopped || upload->state_ == Upload::State::kWaiting;
       if (!stands || upload == next || upload->given_up_ || upload->held_ == 0) continue;
-      const uint64_t has = large_shares_.Of(upload->peer_);
-      const bool far_more = upload->peer_ != next->peer_ &&
-                            has / kFarMore >= wanted - next->held_ + large_shares_.Of(next->peer_);
-      if (now - upload->moved_at_ < (far_more ? stall_ / 5 : stall_)) continue;
+      if (now - upload->moved_at_ < stall_) continue;
       const auto order = [&](const Upload& one) {
         return std::pair(large_shares_.Of(one.peer_), now - one.moved_at_);
       };

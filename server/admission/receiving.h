@@ -12,7 +12,7 @@
 // - while others wait, an upload without progress for half a second keeps its bytes and its
 //   window, and asks for the rest once the window is used up. If no upload can progress even then,
 //   the one without progress for the longest time is given up; so are those that have stood still
-//   for long (loop/places.h), as many as the next one in the queue needs.
+//   for long (scheduling/places.h), as many as the next one in the queue needs.
 #ifndef QUANTD_SERVER_ADMISSION_RECEIVING_H_
 #define QUANTD_SERVER_ADMISSION_RECEIVING_H_
 
