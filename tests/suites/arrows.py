@@ -116,7 +116,7 @@ core/src/types              564      0
 core/src/walk               429      0
 core                         49   7880
 server/access              1366   1132
-server/admission            778   1278
+server/admission            785   1302
 server/http                 957    670
 server/log                 1060    508
 server/loop                 679    934
@@ -128,7 +128,7 @@ server/options              723    283
 server/process              632    302
 server/regions              978    622
 server/rpc                 2505   1953
-server/scheduling          1110   1020
+server/scheduling          1118   1020
 server/trace                320    186
 server/transport           4870   3690
 server/wire                1947   2225
