@@ -214,19 +214,6 @@ TEST(WireMemoryTest, GoodValuesTakeDecodeMemoryBytes) {
   }
 }
 
-TEST(WireMemoryTest, ResponsesAreNotCopied) {
-  ResponseLayout layout;
-  layout.y = {DataType::kUint8, {64 << 20}, 64 << 20, 64 << 20};
-  memory::Pool pool;
-  const MemoryUsed used = Measure([&] {
-    Response response(layout, pool);
-    const memory::Piece piece = std::move(response).FinishItem(1);
-    EXPECT_EQ(pool.used_bytes(), memory::Pool::Footprint((64 << 20) + 1));
-    EXPECT_EQ(pool.kept_bytes(), 0U);
-  });
-  EXPECT_LT(used.peak_bytes, 8192U);
-}
-
 TEST(WireMemoryTest, ResponsesOfValuesTakeResponseMemoryBytes) {
   for (const DataTypeInfo& type : kDataTypes) {
     for (const int64_t elements : {0, 1, 1000, 1 << 20}) {

@@ -1,13 +1,11 @@
-// What a skeleton keeps and where it is cut. That a split request is the request:
-// differential_test.cc.
+// What a skeleton keeps, and how much is looked at. That a split request is the request, and that
+// the same bytes are refused: differential_test.cc.
 #include "server/wire/split.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "request_generator.h"
@@ -64,20 +62,6 @@ TEST(SplitRequestTest, LeavesUnknownFieldsOut) {
   EXPECT_EQ(ToString(split.raw[0][0]), "x");
 }
 
-// A field with the number of another request's tensor may contain anything.
-TEST(SplitRequestTest, LooksIntoItsOwnTensorsOnly) {
-  for (const auto& [method, number, is_tensor] :
-       {std::tuple(Method::kQuantize, 3, true), std::tuple(Method::kQuantize, 15, false),
-        std::tuple(Method::kDequantize, 15, true), std::tuple(Method::kDynamicQuantize, 1, true),
-        std::tuple(Method::kDynamicQuantize, 2, false),
-        std::tuple(Method::kQuantizeEmbeddings, 3, true),
-        std::tuple(Method::kQuantizeEmbeddings, 15, false)}) {
-    std::string text;
-    AppendBytesField(number, "\x0a\x05\x08", text);  // cut off, if parsed as a message
-    EXPECT_EQ(SplitRequest(method, View(text)).ok, !is_tensor) << Name(method) << ", " << number;
-  }
-}
-
 // All bytes beyond the fields that are looked at count.
 TEST(RestOfTest, LooksAtSoManyFields) {
   const std::string tensors = TwoTensors().SerializeAsString();
@@ -105,28 +89,6 @@ TEST(RestOfTest, LooksAtSoManyFields) {
   EXPECT_TRUE(few.whole);
   EXPECT_EQ(few.packed_floats, 200U);
   EXPECT_EQ(few.bytes, text.size());
-}
-
-// The parser counts the messages around a group, so where the same group lies decides whether it is
-// valid; also a group with an unknown number.
-TEST(SplitRequestTest, GroupsAndMessagesShareTheDepth) {
-  for (const char* const tags : {"\x0b\x0c", "\xa3\x06\xa4\x06"}) {  // numbers 1 and 100
-    const std::string start(tags, strlen(tags) / 2);
-    const std::string end(tags + start.size());
-    for (int depth = 95; depth <= 101; ++depth) {
-      std::string groups;
-      for (int i = 0; i < depth; ++i) groups += start;
-      for (int i = 0; i < depth; ++i) groups += end;
-      std::string x;
-      AppendBytesField(1, groups, x);
-      std::string item;
-      AppendBytesField(2, x, item);
-      EXPECT_EQ(SplitRequest(Method::kStream, View(item)).ok, depth <= 98) << depth;
-      EXPECT_EQ(v1::StreamRequest().ParseFromString(item), depth <= 98) << depth;
-      EXPECT_EQ(SplitRequest(Method::kQuantize, View(x)).ok, depth <= 99) << depth;
-      EXPECT_EQ(SplitRequest(Method::kQuantize, View(groups)).ok, depth <= 100) << depth;
-    }
-  }
 }
 
 }  // namespace
