@@ -14,8 +14,6 @@
 namespace quantd::access {
 namespace {
 
-constexpr uint8_t kHandshakeRecord = SSL3_RT_HANDSHAKE;
-
 class HostileSessionTest : public testing::Test {
  protected:
   HostileSessionTest() {
@@ -23,10 +21,6 @@ class HostileSessionTest : public testing::Test {
     certificates_ = *Certificates::Load(
         {folder_.Put("cert", pair.certificate_pem), folder_.Put("key", pair.key_pem), ""});
     session_ = Session::Accept(*certificates_, Protocol::kGrpc, sockets_.server);
-  }
-  void SendRaw(absl::string_view bytes) const {
-    ASSERT_EQ(send(sockets_.client, bytes.data(), bytes.size(), 0),
-              static_cast<ssize_t>(bytes.size()));
   }
   ssize_t Read() {
     char bytes[100];
@@ -39,6 +33,17 @@ class HostileSessionTest : public testing::Test {
     EXPECT_EQ(Read(), -1);
     EXPECT_EQ(errno, EPROTO);
     EXPECT_EQ(ERR_peek_error(), 0U);
+  }
+  // A record of another handshake, behind the first one.
+  void ExpectOverAfter(absl::string_view hellos) {
+    TlsClient client(sockets_.client, {.version = TLS1_2_VERSION});
+    Sealer sealer(client);
+    ASSERT_EQ(client.ShakeHands(*session_), Session::Step::kDone);
+    sealer.Skip(1);  // the handshake's last message
+    const std::string record = sealer.Seal(SSL3_RT_HANDSHAKE, hellos);
+    ASSERT_EQ(send(sockets_.client, record.data(), record.size(), 0),
+              static_cast<ssize_t>(record.size()));
+    ExpectOver();
   }
 
   const Folder folder_;
@@ -58,26 +63,14 @@ TEST_F(HostileSessionTest, AnotherHandshakeEndsIt) {
 }
 
 TEST_F(HostileSessionTest, ThousandsOfHellosInARecordEndIt) {
-  TlsClient client(sockets_.client, {.version = TLS1_2_VERSION});
-  Sealer sealer(client);
-  ASSERT_EQ(client.ShakeHands(*session_), Session::Step::kDone);
   std::string hellos;
   for (int i = 0; i < 4096; ++i) hellos.append("\x01\0\0\0", 4);
-  sealer.Skip(1);  // the handshake's last message
-  SendRaw(sealer.Seal(kHandshakeRecord, hellos));
-  ExpectOver();
+  ExpectOverAfter(hellos);
   char said[16384];
   EXPECT_LT(recv(sockets_.client, said, sizeof(said), 0), 1000) << "each was answered";
 }
 
-TEST_F(HostileSessionTest, AHelloThatAnnouncesMuchEndsIt) {
-  TlsClient client(sockets_.client, {.version = TLS1_2_VERSION});
-  Sealer sealer(client);
-  ASSERT_EQ(client.ShakeHands(*session_), Session::Step::kDone);
-  sealer.Skip(1);
-  SendRaw(sealer.Seal(kHandshakeRecord, absl::string_view("\x01\x02\x01\x40", 4)));
-  ExpectOver();
-}
+TEST_F(HostileSessionTest, AHelloThatAnnouncesMuchEndsIt) { ExpectOverAfter("\x01\x02\x01\x40"); }
 
 // OpenSSL continues with the next one, and reads more from the socket if its buffer ends within the
 // head of a record. The owner would never get its turn.
