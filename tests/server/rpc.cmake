@@ -1,6 +1,6 @@
 # server/rpc: a whole server in this process, with kernels that wait at a gate or sleep, and under random cancellation.
 add_executable(rpc_test
-  rpc/as_sent_test.cc rpc/cores_test.cc rpc/counts_test.cc rpc/drain_test.cc rpc/memory_test.cc rpc/parts_test.cc rpc/refused_test.cc rpc/router_test.cc
+  rpc/as_sent_test.cc rpc/counts_test.cc rpc/memory_test.cc rpc/parts_test.cc rpc/router_test.cc
   rpc/services_test.cc rpc/testing.cc rpc/where_test.cc http/peer.cc)
 target_link_libraries(rpc_test PRIVATE quantd::server transport_testing quantd_build GTest::gmock_main)
 quantd_cases(rpc_test server.rpc 120)

@@ -1,32 +1,107 @@
 // What a call has reserved at every stage: while it waits for a core, while it computes, and while
-// its response is unread. Exact, to the byte.
+// its response is unread. Exact, to the byte. And what is left of one that is refused.
 #include "server/operations/memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "malloced.h"
-#include "memory_testing.h"
 #include "server/operations/operation.h"
 #include "server/operations/scratch_bytes.h"
 #include "server/transport/deflater.h"
 #include "server/transport/server_call.h"
+#include "server/wire/decode.h"
 #include "server/wire/response_layout.h"
+#include "testing.h"
 
 namespace quantd::rpc {
 namespace {
 
 using ::testing::HasSubstr;
+
+constexpr char kBytes[] = "quantd_inflight_bytes";
+constexpr char kRequests[] = "quantd_inflight_requests";
+constexpr char kQueued[] = "quantd_queued_requests";
+constexpr uint64_t kKiB = 1024;
+constexpr int64_t kLong = 400'000;  // elements whose work takes a core
+
+wire::BytesView View(const std::string& bytes) {
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
+}
+
+// A server, the bytes that it reports for its calls, and a gate at which they can be inspected.
+class Memory : public testing::Test {
+ protected:
+  bool Bytes(uint64_t expected) const {
+    return server_->Until(kBytes, static_cast<double>(expected));
+  }
+  // The client does not want the call's response any more.
+  void Cancel(int32_t id) {
+    client_->Say(transport::Rst(id));
+    EXPECT_TRUE(client_->Heard());
+  }
+  // Occupies both cores, and returns what these calls hold.
+  double TakeBothCores() {
+    other_ = server_->Connect();
+    for (const int32_t id : {1, 3}) Begin(*other_, id, "Quantize", Quantize(Floats({kLong})));
+    EXPECT_TRUE(gate_.Reached(2));
+    EXPECT_TRUE(server_->Until("quantd_busy_cores", 2));
+    return server_->Metric(kBytes);
+  }
+  // Expects that the waiting call holds `expected` more; then it is cancelled.
+  void WaitsWith(double before, uint64_t expected) {
+    EXPECT_TRUE(server_->Until(kQueued, 1));
+    EXPECT_EQ(server_->Metric(kBytes) - before, static_cast<double>(expected));
+    Cancel(1);
+    EXPECT_TRUE(server_->Until(kQueued, 0));
+    EXPECT_TRUE(server_->Until(kBytes, before));
+    EXPECT_EQ(server_->Metric("quantd_busy_cores"), 2);
+    gate_.Open();
+    for (const int32_t id : {1, 3}) EXPECT_EQ(other_->Status(id), 0);
+    EXPECT_TRUE(server_->Until("quantd_busy_cores", 0));
+    EXPECT_TRUE(Bytes(0));
+  }
+
+  void Restart(const std::vector<std::string>& flags) {
+    client_.reset();
+    server_ = std::make_unique<TestServer>(flags);
+    client_ = server_->Connect(0);
+  }
+  // Restarts the server with a region of shared memory, and returns a scale in it.
+  v1::Tensor RestartWithSharedScale(int64_t elements) {
+    const std::string folder = absl::StrCat(testing::TempDir(), "/quantd_rpc_memory_", getpid());
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder + "/scales") << Floats({elements}).raw_data();
+    Restart({"--shared_memory_dir=" + folder});
+    v1::Tensor scale;
+    scale.set_data_type(v1::DATA_TYPE_FLOAT);
+    scale.add_shape(elements);
+    scale.mutable_shared_memory()->set_region("scales");
+    scale.mutable_shared_memory()->set_byte_size(elements * sizeof(float));
+    return scale;
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(absl::StrCat(testing::TempDir(), "/quantd_rpc_memory_", getpid()));
+  }
+
+  std::unique_ptr<TestServer> server_ = std::make_unique<TestServer>();
+  // Its windows let nothing of the responses through: they stay in the server.
+  std::unique_ptr<transport::Client> client_ = server_->Connect(0);
+  std::unique_ptr<transport::Client> other_;
+  Gate gate_;
+};
 
 // What the server calculates for a request: the memory that it asks for, what computing takes, and
 // what is left for the response.
@@ -53,33 +128,52 @@ struct Needs {
   uint64_t response = 0;
 };
 
-// Values are packed before they are quantized; until then, both exist.
+// A response that is not small is compressed. Shared memory is not the server's, but its copy of the
+// values that choose the kernel is.
 TEST_F(Memory, OfACall) {
+  constexpr int64_t kElements = 100'000;
+  v1::QuantizeRequest with_shared_scale = Quantize(Floats({kElements}));
+  with_shared_scale.set_axis(0);
+  *with_shared_scale.mutable_scale() = RestartWithSharedScale(kElements);
+  struct Row {
+    v1::QuantizeRequest request;
+    bool accepts_gzip = false;
+    bool compressed = false;
+  };
   int32_t id = -1;
   int calls = 0;
-  for (const bool values : {false, true}) {
-    for (const int64_t elements : {int64_t{10}, int64_t{1'000}, kLong}) {
-      const v1::QuantizeRequest request =
-          Quantize(values ? FloatValues({elements}) : Floats({elements}));
-      const Needs needs(request);
-      if (values) {
-        ASSERT_GE(needs.computing, 2 * 4 * static_cast<uint64_t>(elements));
-      }
-      id += 2;
-      gate_.Close();
-      Begin(id, "Quantize");
-      Send(*client_, id, request);
-      ASSERT_TRUE(gate_.Reached(++calls));
-      EXPECT_TRUE(Bytes(needs.computing));
-      EXPECT_EQ(server_->Metric(kRequests), 1);
-      gate_.Open();
-      EXPECT_TRUE(Bytes(needs.response));
-      // A call whose response is unread does not count as an active request.
-      EXPECT_TRUE(server_->Until(kRequests, 0));
-      client_->Say(transport::Rst(id));
-      EXPECT_TRUE(client_->Heard());
-      EXPECT_TRUE(Bytes(0));
+  int compressed = 0;
+  for (const auto& [request, accepts_gzip, is_compressed] :
+       {Row{Quantize(Floats({10}))}, Row{Quantize(Floats({1'000}))}, Row{Quantize(Floats({kLong}))},
+        Row{Quantize(FloatValues({10}))}, Row{Quantize(FloatValues({1'000}))},
+        Row{Quantize(FloatValues({kLong}))}, Row{with_shared_scale},
+        Row{Quantize(Floats({kElements})), true, true}, Row{Quantize(Floats({100})), true}}) {
+    const Needs needs(request);
+    if (request.x().has_float_values()) {
+      // Values are packed before they are quantized; until then, both exist.
+      ASSERT_GE(needs.computing, 2 * 4 * static_cast<uint64_t>(request.x().shape(0)));
     }
+    id += 2;
+    gate_.Close();
+    client_->Say(QuantizeHead(id, accepts_gzip));
+    Send(*client_, id, request);
+    ASSERT_TRUE(gate_.Reached(++calls));
+    // Compressing takes additional memory until it is done.
+    const uint64_t response =
+        wire::MaxEncodedBytes(operations::Plan(needs.decoded)->response_layout());
+    const uint64_t more =
+        is_compressed ? transport::DeflateMemoryBytes(response, transport::kPrefixBytes) : 0;
+    EXPECT_TRUE(Bytes(needs.computing + more));
+    EXPECT_EQ(server_->Metric(kRequests), 1);
+    gate_.Open();
+    // The compressed response takes as much as a plain one.
+    EXPECT_TRUE(Bytes(needs.response));
+    compressed += is_compressed ? 1 : 0;
+    EXPECT_EQ(server_->Metric("quantd_compressed_answers_total{encoding=\"gzip\"}"), compressed);
+    // A call whose response is unread does not count as an active request.
+    EXPECT_TRUE(server_->Until(kRequests, 0));
+    Cancel(id);
+    EXPECT_TRUE(Bytes(0));
   }
 }
 
@@ -94,48 +188,13 @@ TEST_F(Memory, OfAResponseThatIsUnread) {
   scale.add_shape(kElements);
   for (int64_t i = 0; i < kElements; ++i) absl::StrAppend(scale.mutable_raw_data(), "\x80<");
   const Needs needs(request);
-  Begin(1, "Quantize");
-  Send(*client_, 1, request);
+  Begin(*client_, 1, "Quantize", request);
   ASSERT_TRUE(gate_.Reached(1));
   EXPECT_TRUE(Bytes(needs.response));
   const uint64_t unread = MallocedBytes();
-  client_->Say(transport::Rst(1));
-  EXPECT_TRUE(client_->Heard());
+  Cancel(1);
   EXPECT_TRUE(Bytes(0));
   EXPECT_LT(unread, MallocedBytes() + needs.response + 64 * kKiB);
-}
-
-// Compressing takes additional memory until it is done; the compressed response takes as much as a
-// plain one.
-TEST_F(Memory, OfACallWhoseResponseIsCompressed) {
-  const v1::QuantizeRequest request = Quantize(Floats({100'000}));
-  const Needs needs(request);
-  const uint64_t more = transport::DeflateMemoryBytes(
-      wire::MaxEncodedBytes(operations::Plan(needs.decoded)->response_layout()),
-      transport::kPrefixBytes);
-  const auto begin = [this](int32_t id) {
-    client_->Say(transport::Headers(
-        id, transport::CallFields(Path("Quantize"), {{"grpc-accept-encoding", "gzip"},
-                                                     {"quantd-compress-answers", "gzip"}})));
-  };
-  gate_.Close();
-  begin(1);
-  Send(*client_, 1, request);
-  ASSERT_TRUE(gate_.Reached(1));
-  EXPECT_TRUE(Bytes(needs.computing + more));
-  gate_.Open();
-  EXPECT_TRUE(server_->Until("quantd_compressed_answers_total{encoding=\"gzip\"}", 1));
-  EXPECT_TRUE(Bytes(needs.response));
-  client_->Say(transport::Rst(1));
-  EXPECT_TRUE(client_->Heard());
-  EXPECT_TRUE(Bytes(0));
-  // A response that is too small to be compressed.
-  const v1::QuantizeRequest small = Quantize(Floats({100}));
-  gate_.Close();
-  begin(3);
-  Send(*client_, 3, small);
-  ASSERT_TRUE(gate_.Reached(2));
-  EXPECT_TRUE(Bytes(Needs(small).computing));
 }
 
 // What a failed call still holds while its client does not read the error.
@@ -143,39 +202,10 @@ TEST_F(Memory, OfAnItemThatFails) {
   v1::StreamRequest item;
   v1::DynamicQuantizeRequest& request = *item.mutable_dynamic_quantize();
   *request.mutable_x() = Floats({kLong}, std::numeric_limits<float>::quiet_NaN());
-  Begin(1, "Stream");
-  Send(*client_, 1, item, false);
+  Begin(*client_, 1, "Stream", item, false);
   ASSERT_TRUE(gate_.Reached(1));
   EXPECT_TRUE(Bytes(4 * kKiB));
   EXPECT_TRUE(server_->Until(kRequests, 0));
-}
-
-// Shared memory is not the server's, but its copy of the values that choose the kernel is.
-TEST_F(Memory, OfACallWithItsScalesInSharedMemory) {
-  constexpr int64_t kElements = 100'000;
-  const std::string folder = absl::StrCat(testing::TempDir(), "/quantd_rpc_memory_", getpid());
-  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
-  std::ofstream(folder + "/scales") << Floats({kElements}).raw_data();
-  Restart({"--shared_memory_dir=" + folder});
-  v1::QuantizeRequest request = Quantize(Floats({kElements}));
-  request.set_axis(0);
-  v1::Tensor& scale = *request.mutable_scale();
-  scale.add_shape(kElements);
-  scale.mutable_shared_memory()->set_region("scales");
-  scale.mutable_shared_memory()->set_byte_size(kElements * sizeof(float));
-  const Needs needs(request);
-  gate_.Close();
-  Begin(1, "Quantize");
-  Send(*client_, 1, request);
-  ASSERT_TRUE(gate_.Reached(1));
-  EXPECT_TRUE(Bytes(needs.computing));
-  gate_.Open();
-  EXPECT_TRUE(Bytes(needs.response));
-  client_->Say(transport::Rst(1));
-  EXPECT_TRUE(client_->Heard());
-  EXPECT_TRUE(Bytes(0));
-  unlink((folder + "/scales").c_str());
-  rmdir(folder.c_str());
 }
 
 TEST_F(Memory, OfAnItem) {
@@ -185,8 +215,7 @@ TEST_F(Memory, OfAnItem) {
   const uint64_t envelope =
       memory::Pool::Footprint(item.ByteSizeLong()) - memory::Pool::Footprint(needs.message.size());
   gate_.Close();
-  Begin(1, "Stream");
-  Send(*client_, 1, item, false);
+  Begin(*client_, 1, "Stream", item, false);
   ASSERT_TRUE(gate_.Reached(1));
   EXPECT_TRUE(Bytes(needs.computing + envelope));
   // The next item is computed while the response is unread.
@@ -196,8 +225,7 @@ TEST_F(Memory, OfAnItem) {
   EXPECT_TRUE(Bytes(needs.response + needs.computing + envelope));
   gate_.Open();
   EXPECT_TRUE(Bytes(2 * needs.response));
-  client_->Say(transport::Rst(1));
-  EXPECT_TRUE(client_->Heard());
+  Cancel(1);
   EXPECT_TRUE(Bytes(0));
 }
 
@@ -205,8 +233,7 @@ TEST_F(Memory, OfACallThatWaitsForACore) {
   gate_.Close();
   const double before = TakeBothCores();
   const v1::QuantizeRequest request = Quantize(Floats({kLong}));
-  Begin(1, "Quantize");
-  Send(*client_, 1, request);
+  Begin(*client_, 1, "Quantize", request);
   WaitsWith(before, Needs(request).asked);
 }
 
@@ -264,8 +291,7 @@ TEST_F(Memory, OfALargeItemThatHasNoPlace) {
   v1::StreamRequest item;
   item.set_id(uint64_t{1} << 60);
   *item.mutable_quantize() = Quantize(FloatValues({kLong}));
-  Begin(1, "Stream");
-  Send(*client_, 1, item);
+  Begin(*client_, 1, "Stream", item);
   EXPECT_EQ(client_->Status(1), 0);
   const auto responses = client_->stream(1).Messages();
   ASSERT_TRUE(responses.has_value() && responses->size() == 1);
@@ -295,6 +321,63 @@ TEST_F(Memory, OfACallThatTurnsOutToNeedMore) {
   EXPECT_TRUE(Bytes(0));
 }
 
+using Refused = Memory;
+
+// Not before memory for them is known to be free. Its many fields make it decoded late.
+TEST_F(Refused, ItsTensorsInSharedMemoryAreNotCopied) {
+  v1::QuantizeRequest request = Quantize(Floats({1}));
+  *request.mutable_scale() = RestartWithSharedScale(4'000'000);
+  std::string message = request.SerializeAsString();
+  for (int i = 0; i < 700; ++i) message += "\x38\x01";  // saturate
+  client_->Say(transport::CallHead(1, Path("Quantize")));
+  SendBytes(*client_, 1, message);
+  EXPECT_EQ(client_->Status(1), static_cast<int>(absl::StatusCode::kResourceExhausted));
+}
+
+// Also while its refusal waits behind a response that nobody reads.
+TEST_F(Refused, AnItemLeavesNothing) {
+  constexpr int kStreams = 20;
+  v1::StreamRequest good, refused;
+  *good.mutable_quantize() = Quantize(Floats({1'000}));
+  *refused.mutable_quantize() = Quantize(Floats({25'000}));
+  refused.mutable_quantize()->clear_scale();
+  int streams = 0;
+  const auto hold = [&] {
+    for (int i = 0; i < kStreams; ++i, ++streams) {
+      Begin(*client_, 1 + 2 * streams, "Stream", good, false);
+      Send(*client_, 1 + 2 * streams, refused, false);
+    }
+    EXPECT_TRUE(gate_.Reached(streams));
+    EXPECT_TRUE(client_->Heard());  // all of them have arrived
+  };
+  // All responses together are smaller than one refused item.
+  const auto refusals = [&] { return server_->Metric(kBytes) < 100'000; };
+  hold();  // whatever is allocated once, such as the arenas of threads, is there now
+  EXPECT_TRUE(client_->Until(refusals));
+  const uint64_t before = MallocedBytes();
+  hold();
+  EXPECT_TRUE(client_->Until(refusals));
+  const uint64_t most = before + kStreams * 12 * kKiB;  // and not 100 KB more
+  EXPECT_TRUE(client_->Until([&] { return MallocedBytes() <= most; })) << MallocedBytes() - most;
+}
+
+TEST_F(Refused, ACallThatIsCancelledWithItsLastByteDoesNotWait) {
+  Restart({"--queue_timeout=300"});
+  gate_.Close();
+  const double before = TakeBothCores();
+  const std::string message = Quantize(FloatValues({1'600})).SerializeAsString();
+  client_->Say(transport::CallHead(1, Path("Quantize")));
+  EXPECT_TRUE(client_->Heard());
+  client_->Say(transport::Data(1, transport::Prefixed(message), true) + transport::Rst(1));
+  EXPECT_TRUE(client_->Heard());
+  EXPECT_TRUE(server_->Until(
+      "grpc_server_handled_total{grpc_type=\"unary\",grpc_service="
+      "\"quantd.v1.QuantizationService\",grpc_method=\"Quantize\",grpc_code=\"Canceled\"}",
+      1));
+  EXPECT_EQ(server_->Metric(kQueued), 0);
+  EXPECT_EQ(server_->Metric(kBytes), before);
+}
+
 // Not under sanitizers, which need address space of their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 rlim_t AddressSpace() {
@@ -316,8 +399,7 @@ TEST(MemoryDeathTest, ThatTheSystemDoesNotHaveForValues) {
     request.set_output_encoding(v1::TENSOR_ENCODING_VALUES);
     Gate gate;
     gate.Close();
-    client->Say(transport::CallHead(1, Path(is_item ? "Stream" : "Quantize")));
-    is_item ? Send(*client, 1, item) : Send(*client, 1, request);
+    is_item ? Begin(*client, 1, "Stream", item) : Begin(*client, 1, "Quantize", request);
     if (!gate.Reached(1)) std::exit(1);
     rlimit before = {};
     getrlimit(RLIMIT_AS, &before);

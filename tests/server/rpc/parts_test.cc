@@ -31,7 +31,7 @@ TEST(TransportLimits, TimesAreExact) {
   EXPECT_EQ(limits.queue_timeout, std::chrono::milliseconds(0));
 }
 
-TEST(Timeline, SaysThePhasesThatWereReached) {
+TEST(Timeline, SaysThePhasesThatWereReachedAndTheirSums) {
   Timeline timeline;
   EXPECT_EQ(timeline.Text(), "");
   timeline.Add(Phase::kKernel, microseconds(40));
@@ -39,16 +39,10 @@ TEST(Timeline, SaysThePhasesThatWereReached) {
   timeline.Add(Phase::kEncode, microseconds(0));
   timeline.Add(Phase::kDecode, microseconds(12));
   EXPECT_EQ(timeline.Text(), "decode=12,kernel=40,encode=0");
-  timeline.Add(Phase::kQueue, microseconds(3));
+  timeline.Add(Phase::kQueue, nanoseconds(1'500));
+  timeline.Add(Phase::kQueue, nanoseconds(1'500));
+  timeline.Add(Phase::kQueue, -microseconds(100));  // nothing takes from a sum
   EXPECT_EQ(timeline.Text(), "decode=12,queue=3,kernel=40,encode=0");
-}
-
-TEST(Timeline, IsASumThatNothingTakesFrom) {
-  Timeline timeline;
-  timeline.Add(Phase::kQueue, nanoseconds(1'500));
-  timeline.Add(Phase::kQueue, nanoseconds(1'500));
-  timeline.Add(Phase::kQueue, -microseconds(100));
-  EXPECT_EQ(timeline.Text(), "queue=3");
 }
 
 TEST(Executors, UseMostOfTheCoresAndNoMore) {

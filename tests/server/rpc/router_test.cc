@@ -18,18 +18,13 @@
 namespace quantd::rpc {
 namespace {
 
-class RouterTest : public testing::Test {
- protected:
-  RouterTest() { std::ofstream(file_) << "secret\n"; }
-  ~RouterTest() override { std::filesystem::remove(file_); }
-
-  const std::string file_ = absl::StrCat(testing::TempDir(), "/quantd_rpc_tokens_", getpid());
-};
-
-TEST_F(RouterTest, AsksAllRoutesForATokenThatAreNotOpen) {
+TEST(RouterTest, AsksAllRoutesForATokenThatAreNotOpen) {
+  const std::string file = absl::StrCat(testing::TempDir(), "/quantd_rpc_tokens_", getpid());
+  std::ofstream(file) << "secret\n";
   metrics::Metrics metrics({}, [] { return metrics::Readings{}; });
   const admission::Admission admission({1 << 20, 1, 1});
-  const auto tokens = *access::Tokens::Load(file_);
+  const auto tokens = *access::Tokens::Load(file);
+  std::filesystem::remove(file);
   Router router(metrics, admission, tokens.get());
   for (const char* const path : {"/a.B/Open", "/a.B/Closed", "/a.B/OpenToo"}) {
     router.Add(path, [](transport::ServerCall&) {});
@@ -44,7 +39,7 @@ TEST_F(RouterTest, AsksAllRoutesForATokenThatAreNotOpen) {
 }
 
 // Only methods whose requests are decoded with memory reserved for all that they can become.
-TEST_F(RouterTest, LetsInLargeRequestsOfTensorsAlone) {
+TEST(RouterTest, LetsInLargeRequestsOfTensorsAlone) {
   const TestServer server;
   const auto client = server.Connect();
   std::string unknown;

@@ -1,77 +1,41 @@
 // gRPC's own services and the router, over a connection to a whole server in this process.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <chrono>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "../transport/client.h"
-#include "../transport/malloced.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "quantd/field_error.h"
-#include "server/options/options.h"
-#include "server/server.h"
 #include "server/transport/encoding.h"
 #include "server/transport/metadata.h"
 #include "server/wire/call_status.h"
 #include "server/wire/status_details.h"
+#include "testing.h"
 
-namespace quantd::services {
-namespace {
+namespace quantd::rpc {
+namespace services_test {
 
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 using grpc::reflection::v1::ServerReflectionRequest;
 using grpc::reflection::v1::ServerReflectionResponse;
 using transport::CallHead;
-using transport::Client;
 using transport::Data;
 using transport::Prefixed;
 
 constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 constexpr char kReflect[] = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
-constexpr char kQuantize[] = "/quantd.v1.QuantizationService/Quantize";
 
 class Services : public testing::Test {
  protected:
-  void SetUp() override {
-    const char* const flags[] = {"quantd",      "--listen=127.0.0.1:0", "--http_listen=",
-                                 "--threads=2", "--drain_seconds=5",    "--max_streams=50"};
-    absl::StatusOr<server::CommandLine> line =
-        server::ParseCommandLine(static_cast<int>(std::size(flags)), flags);
-    ASSERT_TRUE(line.ok()) << line.status();
-    absl::StatusOr<std::unique_ptr<server::Server>> server = server::Server::Start(line->options);
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-    client_ = std::make_unique<Client>(Connect());
-  }
-  void TearDown() override {
-    client_.reset();
-    server_->Drain(absl::ZeroDuration());
-  }
-
-  int Connect() const {
-    const std::string& address = server_->grpc_addresses()[0];
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in where{};
-    where.sin_family = AF_INET;
-    where.sin_port =
-        htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
-    return fd;
-  }
   // The status of a call with this one message; its responses are in client_->stream(id).
   int Call(int32_t id, absl::string_view path, const std::string& message) {
     client_->Say(CallHead(id, path) + Data(id, Prefixed(message), true));
@@ -90,8 +54,8 @@ class Services : public testing::Test {
   size_t AnswersOn(int32_t id) { return client_->stream(id).Messages().value_or(Strings()).size(); }
 
   using Strings = std::vector<std::string>;
-  std::unique_ptr<server::Server> server_;
-  std::unique_ptr<Client> client_;
+  TestServer server_;
+  std::unique_ptr<transport::Client> client_ = server_.Connect();
 };
 
 std::string Check(const std::string& service) {
@@ -137,14 +101,13 @@ TEST_F(Services, HealthIsWatched) {
   EXPECT_EQ(client_->Status(id + 2), 3);
 
   // A drain tells the watchers that are left, and ends them.
-  std::thread drain([this] { server_->Drain(absl::ZeroDuration()); });
+  std::thread drain([this] { server_.Drain(); });
   EXPECT_EQ(client_->Status(1), 14);
   EXPECT_EQ(client_->Status(3), 14);
   EXPECT_EQ(ResponseOf<HealthCheckResponse>(1, 1).status(), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(AnswersOn(3), 1U);
   client_->Until([&] { return client_->closed(); });
   drain.join();
-  SetUp();
 }
 
 TEST_F(Services, ReflectionAnswersEveryQuestion) {
@@ -231,22 +194,5 @@ TEST(Trailers, TrailersAreAsShortAsClientsWantThem) {
   EXPECT_LT(bytes, 8'192U);
 }
 
-// A deadline that has passed when the call begins, for every method.
-TEST_F(Services, DeadlinesThatAreOver) {
-  int32_t id = 1;
-  for (const char* path :
-       {kCheck, kWatch, kReflect, kQuantize, "/quantd.v1.QuantizationService/Stream",
-        "/quantd.v1.QuantizationService/GetServerInfo"}) {
-    for (const char* timeout : {"0n", "1n", "1u"}) {
-      client_->Say(
-          transport::Headers(id, transport::CallFields(path, {{"grpc-timeout", timeout}})) +
-          Data(id, Prefixed(Check("abc")), true));
-      client_->Status(id);
-      id += 2;
-    }
-  }
-  EXPECT_EQ(Call(id, kCheck, ""), 0);
-}
-
-}  // namespace
-}  // namespace quantd::services
+}  // namespace services_test
+}  // namespace quantd::rpc

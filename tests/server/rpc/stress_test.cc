@@ -74,13 +74,9 @@ Case MakeCase(std::mt19937& random) {
 }
 
 void RandomDeadline(std::mt19937& random, grpc::ClientContext& context) {
-  const int kind = static_cast<int>(random() % 4);
-  if (kind == 0) {
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::microseconds(random() % 5000));
-  } else {
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
-  }
+  const std::chrono::microseconds patience =
+      random() % 4 == 0 ? std::chrono::microseconds(random() % 5000) : std::chrono::seconds(30);
+  context.set_deadline(std::chrono::system_clock::now() + patience);
 }
 
 // Errors that may arrive in place of a response.
@@ -142,16 +138,13 @@ void OneUnary(Stub& stub, std::mt19937& random, Counts& counts) {
   v1::QuantizeResponse response;
   Outcome outcome;
   outcome.cancelled = random() % 4 == 0;
-  if (outcome.cancelled) {
-    std::thread canceller([&context, delay = random() % 2000] {
-      std::this_thread::sleep_for(std::chrono::microseconds(delay));
-      context.TryCancel();
-    });
-    outcome.status = stub.Quantize(&context, made.request, &response);
-    canceller.join();
-  } else {
-    outcome.status = stub.Quantize(&context, made.request, &response);
-  }
+  std::thread canceller([&context, cancels = outcome.cancelled, delay = random() % 2000] {
+    if (!cancels) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(delay));
+    context.TryCancel();
+  });
+  outcome.status = stub.Quantize(&context, made.request, &response);
+  canceller.join();
   outcome.misses = !response.has_y();
   if (!outcome.misses) outcome.wrong = Difference(response.y().raw_data(), made.expected);
   Count(context, outcome, counts);
@@ -202,14 +195,6 @@ void OneStream(Stub& stub, std::mt19937& random, Counts& counts) {
   Count(context, outcome, counts);
 }
 
-void OneOfAny(Stub& stub, std::mt19937& random, Counts& counts) {
-  if (random() % 2 == 0) {
-    OneUnary(stub, random, counts);
-  } else {
-    OneStream(stub, random, counts);
-  }
-}
-
 TEST(Stress, RandomDeadlinesCancelsAndOverlappedStreams) {
   const uint32_t seed = std::random_device{}();
   std::printf("seed %u\n", seed);
@@ -229,7 +214,7 @@ TEST(Stress, RandomDeadlinesCancelsAndOverlappedStreams) {
         Stub stub(grpc::CreateCustomChannel((*server)->grpc_addresses()[0],
                                             grpc::InsecureChannelCredentials(), arguments));
         for (int i = 0; i < 20 && Clock::now() < end; ++i) {
-          OneOfAny(stub, random, counts);
+          (random() % 2 == 0 ? OneUnary : OneStream)(stub, random, counts);
         }
       }
     });

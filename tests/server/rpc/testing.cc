@@ -15,7 +15,6 @@
 
 #include "../http/peer.h"
 #include "absl/strings/str_cat.h"
-#include "quantd/quantize.h"
 #include "server/loop/loop.h"
 #include "server/options/options.h"
 #include "server/rpc/request_run.h"
@@ -133,6 +132,12 @@ std::string Path(absl::string_view method) {
   return absl::StrCat("/quantd.v1.QuantizationService/", method);
 }
 
+std::string QuantizeHead(int32_t id, bool compressed) {
+  transport::Fields fields;
+  if (compressed) fields = {{"grpc-accept-encoding", "gzip"}, {"quantd-compress-answers", "gzip"}};
+  return transport::Headers(id, transport::CallFields(Path("Quantize"), fields));
+}
+
 void SendBytes(transport::Client& client, int32_t id, const std::string& message, bool ends) {
   EXPECT_TRUE(client.SayFrames(id, transport::Prefixed(message), 16'000, ends));
   EXPECT_TRUE(client.Taken());
@@ -143,10 +148,15 @@ void Send(transport::Client& client, int32_t id, const google::protobuf::Message
   SendBytes(client, id, message.SerializeAsString(), ends);
 }
 
+void Begin(transport::Client& client, int32_t id, absl::string_view method,
+           const google::protobuf::MessageLite& message, bool ends) {
+  client.Say(transport::CallHead(id, Path(method)));
+  Send(client, id, message, ends);
+}
+
 int Call(transport::Client& client, int32_t id, absl::string_view method,
          const google::protobuf::MessageLite& message) {
-  client.Say(transport::CallHead(id, Path(method)));
-  Send(client, id, message);
+  Begin(client, id, method, message);
   return client.Status(id);
 }
 
@@ -175,31 +185,6 @@ v1::QuantizeRequest Quantize(v1::Tensor x) {
   *request.mutable_x() = std::move(x);
   *request.mutable_scale() = Floats({});
   return request;
-}
-
-TensorView View(const v1::Tensor& tensor) {
-  TensorView view;
-  view.data_type = static_cast<DataType>(tensor.data_type());
-  view.shape.assign(tensor.shape().begin(), tensor.shape().end());
-  view.bytes = {reinterpret_cast<const uint8_t*>(tensor.raw_data().data()),
-                tensor.raw_data().size()};
-  return view;
-}
-
-std::string Codes(const v1::QuantizeRequest& request) {
-  QuantizeParameters parameters;
-  parameters.x = View(request.x());
-  parameters.scale = View(request.scale());
-  parameters.granularity.axis = request.axis();
-  parameters.output_type = static_cast<DataType>(request.output_type());
-  const absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  std::string y(plan->output_bytes, '?');
-  EXPECT_TRUE(quantd::Quantize(
-                  *plan, parameters.x.bytes, Executor(1), [] { return false; },
-                  {reinterpret_cast<uint8_t*>(y.data()), y.size()}, nullptr)
-                  .ok());
-  return y;
 }
 
 }  // namespace quantd::rpc

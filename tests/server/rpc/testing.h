@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "client.h"
-#include "quantd/parameters.h"
 #include "quantd/v1/quantization.pb.h"
 #include "server/server.h"
 
@@ -53,11 +52,16 @@ class Gate {
 
 // The path of a method of QuantizationService.
 std::string Path(absl::string_view method);
+// The headers of a call of Quantize, whose response is to be compressed or not.
+std::string QuantizeHead(int32_t id, bool compressed);
 // Sends a call's only message, or one of several.
 void Send(transport::Client& client, int32_t id, const google::protobuf::MessageLite& message,
           bool ends = true);
 // The same for a message's bytes.
 void SendBytes(transport::Client& client, int32_t id, const std::string& message, bool ends = true);
+// Begins a call with this message.
+void Begin(transport::Client& client, int32_t id, absl::string_view method,
+           const google::protobuf::MessageLite& message, bool ends = true);
 // Makes a whole call with one message, and returns its grpc-status.
 int Call(transport::Client& client, int32_t id, absl::string_view method,
          const google::protobuf::MessageLite& message);
@@ -66,10 +70,6 @@ int Call(transport::Client& client, int32_t id, absl::string_view method,
 v1::Tensor Floats(const std::vector<int64_t>& shape, float value = 1);
 v1::Tensor FloatValues(const std::vector<int64_t>& shape, float value = 1);
 v1::QuantizeRequest Quantize(v1::Tensor x);
-// The tensor, which must outlive the view.
-TensorView View(const v1::Tensor& tensor);
-// What the core makes of x, with the request's scale, axis and output type.
-std::string Codes(const v1::QuantizeRequest& request);
 
 }  // namespace quantd::rpc
 

@@ -1,9 +1,10 @@
 // Where a call computes: short work on the thread that leads its loop, long work on one that has
-// given up the lead. Estimates decide (costs.h), and the clock if they were wrong.
+// given up the lead. Estimates decide (costs.h), and the clock if they were wrong. And on how many
+// cores.
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <functional>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <thread>
@@ -17,64 +18,40 @@ namespace {
 
 struct Case {
   std::string name;
-  std::string method;
-  std::function<std::string()> message;
-  // For each of its kernels in turn: 'l' if its thread leads, '-' if not.
-  std::string expected;
-  transport::Fields metadata = {};
+  std::string message;  // of Quantize
+  bool leads;           // its kernel's thread
+  bool compressed = false;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
-Case OfQuantize(const std::string& name, const v1::Tensor& x, const std::string& expected) {
-  return {name, "Quantize", [x] { return Quantize(x).SerializeAsString(); }, expected};
-}
-
-// With `fields` unknown fields of two bytes.
-Case OfFields(const std::string& name, int fields, const std::string& expected) {
-  const auto message = [fields] {
-    std::string unknown;
-    for (int i = 0; i < fields; ++i) unknown += "\x78\x01";
-    return unknown + Quantize(Floats({3})).SerializeAsString();
-  };
-  return {name, "Quantize", message, expected};
-}
-
-// With enough copies of a small field, the last of which counts, to be decoded late.
-Case OfElementsDecodedLate(const std::string& name, int64_t elements, const std::string& expected) {
-  const auto message = [elements] {
-    std::string saturate;
-    for (int i = 0; i < 700; ++i) saturate += "\x38\x01";
-    return Quantize(Floats({elements})).SerializeAsString() + saturate;
-  };
-  return {name, "Quantize", message, expected};
-}
-
 std::vector<Case> Cases() {
-  std::vector<Case> cases = {
+  const auto of = [](const v1::Tensor& x) { return Quantize(x).SerializeAsString(); };
+  const auto repeat = [](const std::string& field, int times) {
+    std::string fields;
+    for (int i = 0; i < times; ++i) fields += field;
+    return fields;
+  };
+  const std::string unknown = "\x78\x01", saturate = "\x38\x01";
+  return {
       // 0.8 ns per element; up to 300 us are short.
-      OfQuantize("Small", Floats({3}), "l"),
-      OfQuantize("BelowShort", Floats({374'000}), "l"),
-      OfQuantize("AboveShort", Floats({376'000}), "-"),
+      {"Small", of(Floats({3})), true},
+      {"BelowShort", of(Floats({374'000})), true},
+      {"AboveShort", of(Floats({376'000})), false},
       // Decoded late: 52 bytes for each of its bytes, and a nanosecond for each of these.
-      OfQuantize("FewValues", FloatValues({1'300}), "l"),
-      OfQuantize("ManyValues", FloatValues({1'600}), "-"),
+      {"FewValues", of(FloatValues({1'300})), true},
+      {"ManyValues", of(FloatValues({1'600})), false},
       // Also decoded late, because of fields beyond the first ones: 52 bytes for each byte not
       // looked at.
-      OfFields("FewMoreFields", 3'000, "l"),
-      OfFields("ManyMoreFields", 5'000, "-"),
-      // Any of the bytes may be values: 10 ns each.
-      OfElementsDecodedLate("FewElementsDecodedLate", 5'000, "l"),
-      OfElementsDecodedLate("ManyElementsDecodedLate", 50'000, "-"),
+      {"FewMoreFields", repeat(unknown, 3'000) + of(Floats({3})), true},
+      {"ManyMoreFields", repeat(unknown, 5'000) + of(Floats({3})), false},
+      // Any of the bytes may be values: 10 ns each. Of the copies of a small field the last counts.
+      {"FewElementsDecodedLate", of(Floats({5'000})) + repeat(saturate, 700), true},
+      {"ManyElementsDecodedLate", of(Floats({50'000})) + repeat(saturate, 700), false},
+      // 10 ns per byte of a compressed response.
+      {"FewBytesToCompress", of(Floats({26'000})), true, true},
+      {"ManyBytesToCompress", of(Floats({31'000})), false, true},
   };
-  // 10 ns per byte of a compressed response.
-  const transport::Fields gzip = {{"grpc-accept-encoding", "gzip"},
-                                  {"quantd-compress-answers", "gzip"}};
-  cases.push_back(OfQuantize("FewBytesToCompress", Floats({26'000}), "l"));
-  cases.back().metadata = gzip;
-  cases.push_back(OfQuantize("ManyBytesToCompress", Floats({31'000}), "-"));
-  cases.back().metadata = gzip;
-  return cases;
 }
 
 class Where : public testing::TestWithParam<Case> {};
@@ -84,18 +61,12 @@ TEST_P(Where, IsDecidedByItsEstimate) {
   const auto client = server.Connect();
   Gate gate;
   gate.Close();
-  client->Say(
-      transport::Headers(1, transport::CallFields(Path(GetParam().method), GetParam().metadata)));
-  EXPECT_TRUE(client->SayFrames(1, transport::Prefixed(GetParam().message()), 16'000, true));
-  EXPECT_TRUE(client->Taken());
-  std::string seen;
-  for (size_t i = 0; i < GetParam().expected.size(); ++i) {
-    ASSERT_TRUE(gate.Reached(static_cast<int>(i) + 1));
-    seen += gate.led() ? 'l' : '-';
-    gate.Pass();
-  }
+  client->Say(QuantizeHead(1, GetParam().compressed));
+  SendBytes(*client, 1, GetParam().message);
+  ASSERT_TRUE(gate.Reached(1));
+  EXPECT_EQ(gate.led(), GetParam().leads);
+  gate.Open();
   EXPECT_EQ(client->Status(1), 0);
-  EXPECT_EQ(seen, GetParam().expected);
   EXPECT_TRUE(server.Until("quantd_busy_cores", 0));
 }
 
@@ -108,8 +79,7 @@ TEST(WhereAfterAll, WorkThatTakesLongLeavesItsLoop) {
   const auto client = server.Connect();
   Gate gate;
   gate.Close();
-  client->Say(transport::CallHead(1, Path("Quantize")));
-  Send(*client, 1, Quantize(Floats({1'000})));
+  Begin(*client, 1, "Quantize", Quantize(Floats({1'000})));
   ASSERT_TRUE(gate.Reached(1));
   EXPECT_TRUE(gate.led());
   EXPECT_EQ(server.Metric("quantd_busy_cores"), 0);
@@ -117,6 +87,28 @@ TEST(WhereAfterAll, WorkThatTakesLongLeavesItsLoop) {
   gate.Open();
   EXPECT_EQ(client->Status(1), 0);
   EXPECT_TRUE(server.Until("quantd_busy_cores", 0));
+}
+
+// On any machine: kernels that wait at the gate use no CPU.
+TEST(WhereAfterAll, AllCoresComputeAndNoMore) {
+  constexpr int kCores = 16;
+  constexpr int kCalls = 40;
+  const v1::QuantizeRequest request = Quantize(Floats({400'000}));
+  for (const int connections : {1, 16}) {
+    const TestServer server({absl::StrCat("--threads=", kCores)});
+    Gate gate;
+    gate.Close();
+    std::vector<std::unique_ptr<transport::Client>> clients;
+    for (int i = 0; i < connections; ++i) clients.push_back(server.Connect());
+    const auto id = [=](int call) { return 2 * (call / connections) + 1; };
+    for (int i = 0; i < kCalls; ++i) Begin(*clients[i % connections], id(i), "Quantize", request);
+    EXPECT_TRUE(gate.Reached(kCores));
+    EXPECT_TRUE(server.Until("quantd_queued_requests", kCalls - kCores));
+    EXPECT_EQ(server.Metric("quantd_busy_cores"), kCores);
+    gate.Open();
+    for (int i = 0; i < kCalls; ++i) EXPECT_EQ(clients[i % connections]->Status(id(i)), 0);
+    EXPECT_TRUE(server.Until("quantd_busy_cores", 0));
+  }
 }
 
 }  // namespace
