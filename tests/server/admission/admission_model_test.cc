@@ -167,11 +167,8 @@ class Model {
     uint64_t bytes = large ? kSmall + RandomBytes(kBudget - kSmall) : RandomBytes(kSmall);
     if (Below(8) == 0) bytes = edges[Below(6)];
     trace_ = absl::StrCat("ask for ", bytes);
-    AdmissionRequest request;
-    request.bytes = bytes;
-    request.loop = loop_.get();
-    request.granted = &call.granted;
-    const absl::StatusOr<bool> now = admission_.Request(request, call.waiting, call.permit);
+    const absl::StatusOr<bool> now =
+        admission_.Request({bytes, 0, loop_.get(), &call.granted}, call.waiting, call.permit);
     call.large = bytes > kSmall;
     std::deque<Call*>& queue = queues_[call.large];
     if (bytes > kBudget) {
@@ -201,16 +198,24 @@ class Model {
     }
   }
 
-  // Moved out and back: a permit is the same in any place.
+  // A permit is the same in any place. Where it comes to, the one before it is given up.
   void Move() {
-    Call& call = Any();
-    if (call.wanted != 0) return;
+    Call& from = Any();
+    Call& to = Any();
+    if (from.wanted != 0 || to.wanted != 0) return;
     trace_ = "move";
-    Permit elsewhere(std::move(call.permit));
-    EXPECT_EQ(call.permit.bytes(), 0u);
-    call.permit.Release();   // does nothing
-    call.permit.Computed();  // does nothing
-    call.permit = std::move(elsewhere);
+    to.permit = std::move(from.permit);
+    if (&from != &to) {
+      from.permit.Release();   // does nothing
+      from.permit.Computed();  // does nothing
+      to.bytes = std::exchange(from.bytes, 0);
+      to.counted = std::exchange(from.counted, false);
+      to.large = from.large;
+    }
+    Permit elsewhere(std::move(to.permit));
+    EXPECT_EQ(to.permit.bytes(), 0u);
+    to.permit = std::move(elsewhere);
+    Grant();
   }
 
   void Cancel() {

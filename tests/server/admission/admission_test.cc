@@ -1,11 +1,10 @@
-// Permits: what the model does not ask: limits that are not set, assignment, peers and time.
+// Permits: what the model does not ask: limits that are not set, peers and time.
 #include "server/admission/admission.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <deque>
-#include <utility>
 
 #include "admission_testing.h"
 
@@ -22,25 +21,6 @@ TEST(Admission, LimitsThatAreNotSetLetNothingIn) {
   EXPECT_TRUE(absl::IsUnavailable(other.Refusal(no_requests, loop, 1)));
   EXPECT_TRUE(asker.Ask(no_queue, loop, 1));
   EXPECT_TRUE(absl::IsUnavailable(other.Refusal(no_queue, loop, 1)));
-}
-
-TEST(Admission, APermitMovesWithItsBytesAndGivesUpWhatItHad) {
-  LedLoop loop;
-  Admission admission({100, 5, 5});
-  Asker a, b;
-  EXPECT_TRUE(a.Ask(admission, loop, 60));
-  EXPECT_TRUE(b.Ask(admission, loop, 30));
-  a.permit = std::move(b.permit);
-  EXPECT_EQ(admission.inflight_bytes(), 30u);
-  EXPECT_EQ(a.permit.bytes(), 30u);
-  EXPECT_EQ(b.permit.bytes(), 0u);
-  b.permit.Computed();  // does nothing
-  EXPECT_EQ(admission.inflight_requests(), 1);
-  Permit& same = a.permit;
-  a.permit = std::move(same);
-  EXPECT_EQ(admission.inflight_bytes(), 30u);
-  a.permit.Computed();
-  EXPECT_EQ(admission.inflight_requests(), 0);
 }
 
 TEST(Admission, PeersTakeTurnsAndAPeersOwnKeepTheirOrder) {

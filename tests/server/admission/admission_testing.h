@@ -32,12 +32,12 @@ class Asker {
     admission_ = &admission;
     loop_ = loop.get();
     const absl::StatusOr<bool> now =
-        admission.Request(RequestFor(loop, bytes, peer), waiting_, permit);
+        admission.Request({bytes, peer, loop.get(), &granted_}, waiting_, permit);
     EXPECT_TRUE(now.ok()) << now.status();
     return now.value_or(false);
   }
   absl::Status Refusal(Admission& admission, LedLoop& loop, uint64_t bytes) {
-    return admission.Request(RequestFor(loop, bytes, 1), waiting_, permit).status();
+    return admission.Request({bytes, 1, loop.get(), &granted_}, waiting_, permit).status();
   }
   bool Cancel(Admission& admission) { return admission.Cancel(waiting_); }
   // Its event has been completed; see Deliver.
@@ -46,15 +46,6 @@ class Asker {
   Permit permit;
 
  private:
-  AdmissionRequest RequestFor(LedLoop& loop, uint64_t bytes, uint64_t peer) {
-    AdmissionRequest request;
-    request.bytes = bytes;
-    request.peer = peer;
-    request.loop = loop.get();
-    request.granted = &granted_;
-    return request;
-  }
-
   Admission* admission_ = nullptr;
   loop::Loop* loop_ = nullptr;
   Admission::Waiting waiting_;

@@ -45,11 +45,6 @@ TEST_F(ReceivingTest, SmallMessagesAreRefusedWhenTheFirstWindowsAreUsedUp) {
   EXPECT_FALSE(receiving_.TakeFirst(place, call, 1));
   receiving_.GiveFirst(place);
   receiving_.GiveFirst(place);
-  for (TestUpload& upload : uploads) Release(upload);
-  Release(refused);
-  Release(refused);  // does nothing
-  Release(empty);
-  EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 
 TEST_F(ReceivingTest, ALargeMessageHasItsPlaceAtOnceBelowHalfOfTheMemory) {
@@ -62,8 +57,6 @@ TEST_F(ReceivingTest, ALargeMessageHasItsPlaceAtOnceBelowHalfOfTheMemory) {
   EXPECT_TRUE(Extend(uploads[3], kWindow));
   EXPECT_EQ(receiving_.held_bytes(), 8 * kMiB);
   EXPECT_EQ(Begin(uploads[4], kMiB), Begun::kFirst);
-  for (TestUpload& upload : uploads) Release(upload);
-  EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 
 // With windows for messages that are not small, these use the memory for first windows last.
@@ -128,34 +121,28 @@ TEST_F(ReceivingTest, WindowsGrowWithWhatHasCome) {
   EXPECT_EQ(granted(3 * kMiB), 6 * kMiB);
   EXPECT_EQ(granted(4 * kMiB), 7 * kMiB);
   EXPECT_EQ(granted(7 * kMiB), 7 * kMiB);
-  Release(upload);
 }
 
 TEST_F(ReceivingTest, WaitsUntilAllOfAMessageHasAPlace) {
   TestUpload first, second, third, small;
   Reserve(first, 12 * kMiB);
-  EXPECT_EQ(Begin(second, 4 * kMiB), Begun::kFirst);
-  EXPECT_FALSE(Extend(second, kWindow));
+  Wait(second, 4 * kMiB);
   EXPECT_FALSE(Extend(second, kWindow)) << "asked again";
   EXPECT_EQ(receiving_.waiting(), 1);
   EXPECT_EQ(receiving_.Extend(second, kWindow).granted, kWindow);
   // There would be room for this one, but another one was first.
-  EXPECT_EQ(Begin(third, kMiB), Begun::kFirst);
-  EXPECT_FALSE(Extend(third, kWindow));
+  Wait(third, kMiB);
   EXPECT_EQ(Begin(small, kWindow), Begun::kFirst) << "small ones wait for nobody";
   EXPECT_EQ(receiving_.held_bytes(), 12 * kMiB + 3 * kWindow);
   Deliver();
   EXPECT_EQ(second.rooms, 0);
   Release(first);
-  Deliver();
   EXPECT_EQ(second.rooms, 1);
   EXPECT_EQ(third.rooms, 1);
   EXPECT_EQ(receiving_.waiting(), 0);
   EXPECT_TRUE(Extend(second, kWindow));
   EXPECT_GT(receiving_.Extend(third, kWindow).granted, kWindow);
   EXPECT_EQ(receiving_.held_bytes(), 5 * kMiB + kWindow);
-  for (TestUpload* upload : {&second, &third, &small}) Release(*upload);
-  EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 
 TEST_F(ReceivingTest, PeersTakeTurns) {
@@ -167,19 +154,14 @@ TEST_F(ReceivingTest, PeersTakeTurns) {
     Begin(upload, 8 * kMiB, 1);
     EXPECT_FALSE(Extend(upload, kWindow));
   }
-  Begin(modest, 8 * kMiB, 2);
-  EXPECT_FALSE(Extend(modest, kWindow));
+  Wait(modest, 8 * kMiB, 2);
   Release(first);
-  Deliver();
   EXPECT_EQ(greedy[0].rooms, 1);
   Release(greedy[0]);
-  Deliver();
   EXPECT_EQ(modest.rooms, 1) << "it came last, but its peer has been given nothing";
   Release(modest);
-  Deliver();
   EXPECT_EQ(greedy[1].rooms, 1);
   EXPECT_EQ(greedy[2].rooms, 0);
-  for (TestUpload& upload : greedy) Release(upload);
 }
 
 TEST_F(ReceivingTest, LetsNoLargeOneInWhenEnoughWait) {
@@ -199,9 +181,6 @@ TEST_F(ReceivingTest, LetsNoLargeOneInWhenEnoughWait) {
   EXPECT_EQ(receiving_.waiting(), 4);
   Release(waiting[2]);
   EXPECT_EQ(Begin(refused, kWindow + 1, 3), Begun::kFirst);
-  for (TestUpload& upload : waiting) Release(upload);
-  for (TestUpload* upload : {&first, &refused, &small}) Release(*upload);
-  EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 
 TEST_F(ReceivingTest, TheLastQuarterIsNeverOnePeers) {
@@ -219,17 +198,14 @@ TEST_F(ReceivingTest, TheLastQuarterIsNeverOnePeers) {
   TestUpload first, second, third;
   Reserve(first, 5 * kMiB, 1);
   Reserve(second, 5 * kMiB, 1);
-  Begin(third, kMiB, 1);
-  EXPECT_FALSE(Extend(third, kWindow));
+  Wait(third, kMiB, 1);
   Begin(other, 3 * kMiB, 2);
   EXPECT_TRUE(Extend(other, kWindow));
   Release(first);
-  Deliver();
   EXPECT_EQ(third.rooms, 1);
   for (TestUpload* upload : {&second, &third, &other}) Release(*upload);
   // A message that is larger than a share must be possible.
   Reserve(first, kLarge, 1);
-  Release(first);
 }
 
 }  // namespace

@@ -25,6 +25,14 @@ class TestCall final : public scheduling::Holder {
 
 class TestUpload final : public Upload {
  public:
+  TestUpload() = default;
+  TestUpload(const TestUpload&) = delete;
+  // It may be about to be told something.
+  ~TestUpload() {
+    if (of == nullptr) return;
+    of->Release(*this);
+    RunOn(*home, [] {});
+  }
   // The call that it belongs to.
   scheduling::Holder& Of(loop::Loop& loop, uint64_t peer) {
     return calls_.emplace_back(loop, peer);
@@ -33,6 +41,9 @@ class TestUpload final : public Upload {
   std::atomic<int> rooms{0};
   std::atomic<bool> given_up{false};
   std::function<void()> on_told;  // called on its loop
+  // If set, it is released with the test.
+  Receiving* of = nullptr;
+  loop::Loop* home = nullptr;
 
  private:
   std::deque<TestCall> calls_;
@@ -56,11 +67,17 @@ inline constexpr uint64_t kLarge = 14 * kMiB;
 
 class ReceivingTest : public testing::Test {
  protected:
+  void TearDown() override {
+    EXPECT_EQ(receiving_.held_bytes(), 0u);
+    EXPECT_EQ(receiving_.waiting(), 0);
+  }
   // Waits until uploads have been told everything.
   void Deliver() {
     RunOn(*loop_, [] {});
   }
   Begun Begin(TestUpload& upload, uint64_t total, uint64_t peer = 1) {
+    upload.of = &receiving_;
+    upload.home = loop_.get();
     return receiving_.Begin(upload, total, upload.Of(*loop_, peer), *loop_);
   }
   // `received` bytes have arrived, and it asks for more. Returns whether all of it has its place.
@@ -71,6 +88,11 @@ class ReceivingTest : public testing::Test {
   void Reserve(TestUpload& upload, uint64_t total, uint64_t peer = 1) {
     ASSERT_NE(Begin(upload, total, peer), Begun::kRefused);
     ASSERT_TRUE(Extend(upload, kWindow));
+  }
+  // Begins, and asks for more than there is.
+  void Wait(TestUpload& upload, uint64_t total, uint64_t peer = 1) {
+    ASSERT_EQ(Begin(upload, total, peer), Begun::kFirst);
+    ASSERT_FALSE(Extend(upload, kWindow));
   }
   // Looks `later` after the first look, however long the test has really taken. An upload that has
   // not moved for half a second by then stands still.

@@ -15,8 +15,7 @@ TEST_F(ReceivingTest, AnUploadThatStandsLosesWhatItDoesNotUseAndAsksAgain) {
   TestUpload stands, waits;
   Reserve(stands, 10 * kMiB);
   const uint64_t granted = receiving_.Extend(stands, kMiB).granted;
-  Begin(waits, 8 * kMiB);
-  EXPECT_FALSE(Extend(waits, kWindow));
+  Wait(waits, 8 * kMiB);
   Look(milliseconds(100));  // so far, it may just have moved
   Look(milliseconds(400));
   EXPECT_EQ(receiving_.waiting(), 1);
@@ -32,12 +31,9 @@ TEST_F(ReceivingTest, AnUploadThatStandsLosesWhatItDoesNotUseAndAsksAgain) {
   EXPECT_EQ(receiving_.waiting(), 1);
   EXPECT_EQ(receiving_.held_bytes(), 8 * kMiB + memory::Pool::Footprint(granted));
   Release(waits);
-  Deliver();
   EXPECT_EQ(stands.rooms, 1);
   EXPECT_TRUE(Extend(stands, granted));
   EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB);
-  Release(stands);
-  EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 
 TEST_F(ReceivingTest, NobodyIsStoppedWhileNobodyWaits) {
@@ -45,15 +41,13 @@ TEST_F(ReceivingTest, NobodyIsStoppedWhileNobodyWaits) {
   Reserve(stands, 10 * kMiB);
   for (int i = 1; i < 20; ++i) Look(milliseconds(1000 * i));
   EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB);
-  Release(stands);
 }
 
 TEST_F(ReceivingTest, AnUploadThatMovesKeepsItsPlace) {
   TestUpload moves, drips, waits;
   Reserve(moves, 6 * kMiB);
   Reserve(drips, 6 * kMiB, 2);
-  Begin(waits, 8 * kMiB, 3);
-  EXPECT_FALSE(Extend(waits, kWindow));
+  Wait(waits, 8 * kMiB, 3);
   uint64_t received = kWindow;
   for (int i = 1; i < 20; ++i) {
     received += 20 << 10;
@@ -68,10 +62,7 @@ TEST_F(ReceivingTest, AnUploadThatMovesKeepsItsPlace) {
   EXPECT_TRUE(drips.given_up) << "for longer than a call may stand still while others wait";
   EXPECT_EQ(receiving_.waiting(), 1);
   Release(moves);
-  Deliver();
   EXPECT_EQ(waits.rooms, 1);
-  Release(drips);
-  Release(waits);
 }
 
 TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
@@ -80,8 +71,7 @@ TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   EXPECT_EQ(receiving_.Extend(was_stopped, kMiB).granted, 2 * kMiB);
   Reserve(complete, 8 * kMiB);
   Receiving::Received(complete, 8 * kMiB);
-  Begin(waits, 13 * kMiB, 2);
-  EXPECT_FALSE(Extend(waits, kWindow));
+  Wait(waits, 13 * kMiB, 2);
   Look(milliseconds(100));
   Look(milliseconds(1000));
   // It may send all of its bytes, and so loses nothing and is not behind uploads that wait; now it
@@ -98,9 +88,7 @@ TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   EXPECT_FALSE(was_stopped.given_up) << "its memory comes back without its client";
   EXPECT_EQ(receiving_.given_up(), 0u);
   Release(was_stopped);
-  Deliver();
   EXPECT_EQ(waits.rooms, 1);
-  Release(waits);
 }
 
 // A compressed message may have arrived before all of its memory is reserved. It returns none
@@ -110,8 +98,7 @@ TEST_F(ReceivingTest, OneThatIsThereAndWaitsWithWhatItHoldsIsGivenUp) {
   Reserve(stands, 6 * kMiB);
   Reserve(complete, 6 * kMiB, 2);
   Receiving::Received(complete, 6 * kMiB);
-  Begin(first, kLarge, 3);
-  EXPECT_FALSE(Extend(first, kWindow));
+  Wait(first, kLarge, 3);
   Look(milliseconds(100));
   Look(milliseconds(1000));
   EXPECT_FALSE(Extend(stands, 6 * kMiB));
@@ -122,9 +109,7 @@ TEST_F(ReceivingTest, OneThatIsThereAndWaitsWithWhatItHoldsIsGivenUp) {
   Deliver();
   EXPECT_TRUE(stands.given_up);
   Release(stands);
-  Deliver();
   EXPECT_EQ(first.rooms, 1);
-  Release(first);
 }
 
 TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
@@ -133,8 +118,7 @@ TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
   receiving_.Extend(older, 4 * kMiB);  // may send all of it, so it keeps all of it
   Reserve(newer, 6 * kMiB, 2);
   receiving_.Extend(newer, 4 * kMiB);
-  Begin(waits, 6 * kMiB, 3);
-  EXPECT_FALSE(Extend(waits, kWindow));
+  Wait(waits, 6 * kMiB, 3);
   Receiving::Received(newer, 5 * kMiB);
   Look(milliseconds(400));
   EXPECT_EQ(receiving_.given_up(), 0u);
@@ -149,11 +133,7 @@ TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
   EXPECT_EQ(receiving_.given_up(), 1u);
   EXPECT_FALSE(newer.given_up);
   Release(older);
-  Deliver();
   EXPECT_EQ(waits.rooms, 1);
-  Release(newer);
-  Release(waits);
-  EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 
 // An upload that stood still and waits again, with the memory that it holds, blocks the first one
@@ -163,8 +143,7 @@ TEST_F(ReceivingTest, OneThatWaitsWithWhatItHoldsIsGivenUpWhenNobodyCanGoOn) {
   Reserve(stands, 6 * kMiB);
   const uint64_t granted = receiving_.Extend(stands, kMiB).granted;
   Reserve(moves, 6 * kMiB, 2);
-  Begin(first, kLarge, 3);
-  EXPECT_FALSE(Extend(first, kWindow));
+  Wait(first, kLarge, 3);
   Receiving::Received(moves, kMiB);
   Look(milliseconds(100));
   Receiving::Received(moves, 2 * kMiB);
@@ -182,26 +161,20 @@ TEST_F(ReceivingTest, OneThatWaitsWithWhatItHoldsIsGivenUpWhenNobodyCanGoOn) {
   EXPECT_TRUE(stands.given_up);
   EXPECT_FALSE(first.given_up);
   Release(stands);
-  Deliver();
   EXPECT_EQ(first.rooms, 1);
-  Release(first);
-  EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 
 TEST_F(ReceivingTest, NobodyIsGivenUpWhenOneThatWaitedCanGoOn) {
   TestUpload stands, next, last;
   Reserve(stands, 12 * kMiB);
-  Begin(next, 10 * kMiB, 2);
-  EXPECT_FALSE(Extend(next, kWindow));
-  Begin(last, 10 * kMiB, 3);
-  EXPECT_FALSE(Extend(last, kWindow));
+  Wait(next, 10 * kMiB, 2);
+  Wait(last, 10 * kMiB, 3);
   Look(milliseconds(100));
   Look(milliseconds(1000));  // stops the first one, admits the second
   Deliver();
   EXPECT_EQ(next.rooms, 1);
   EXPECT_EQ(receiving_.waiting(), 1);
   EXPECT_EQ(receiving_.given_up(), 0u);
-  for (TestUpload* upload : {&stands, &next, &last}) Release(*upload);
 }
 
 }  // namespace
