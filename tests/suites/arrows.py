@@ -115,8 +115,8 @@ core/src/rules              831      0
 core/src/types              564      0
 core/src/walk               429      0
 core                         49   7880
-server/access              1366   1132
-server/admission            785   1302
+server/access              1366   1125
+server/admission            785   1261
 server/http                 957    670
 server/log                 1060    508
 server/loop                 679    934
@@ -127,11 +127,11 @@ server/operations           535    333
 server/options              723    283
 server/process              632    302
 server/regions              978    622
-server/rpc                 2505   1953
+server/rpc                 2505   1558
 server/scheduling          1118   1020
 server/trace                320    186
 server/transport           4870   3690
-server/wire                1947   2225
+server/wire                1947   2142
 server                     1359    219
 client/checkpoints         5406      0
 client/cli/commands        4030      0

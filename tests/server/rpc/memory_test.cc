@@ -128,8 +128,8 @@ struct Needs {
   uint64_t response = 0;
 };
 
-// A response that is not small is compressed. Shared memory is not the server's, but its copy of the
-// values that choose the kernel is.
+// A response that is not small is compressed. Shared memory is not the server's, but its copy of
+// the values that choose the kernel is.
 TEST_F(Memory, OfACall) {
   constexpr int64_t kElements = 100'000;
   v1::QuantizeRequest with_shared_scale = Quantize(Floats({kElements}));
