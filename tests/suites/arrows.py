@@ -131,7 +131,7 @@ server/rpc                 2505   1558
 server/scheduling          1118   1020
 server/trace                320    186
 server/transport           4870   3690
-server/wire                1947   2142
+server/wire                1947   2134
 server                     1359    219
 client/checkpoints         5406      0
 client/cli/commands        4030      0

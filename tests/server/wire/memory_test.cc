@@ -184,31 +184,23 @@ TEST(WireMemoryTest, LyingLengthsTakeNothing) {
   }
 }
 
-// Valid integers take more than refused ones, because they are packed as well.
+// Valid values take more than refused ones, because they are packed as well.
 TEST(WireMemoryTest, GoodValuesTakeDecodeMemoryBytes) {
-  for (const int count : {1000, 65536, 65537, 131073}) {
-    for (const v1::DataType type :
-         {v1::DATA_TYPE_UINT2, v1::DATA_TYPE_INT8, v1::DATA_TYPE_INT32, v1::DATA_TYPE_FLOAT}) {
-      v1::QuantizeRequest request = Request(1);
-      v1::Tensor& zero_point = *request.mutable_zero_point();
+  for (const size_t count : {1000U, 65536U, 65537U, 131073U}) {
+    const std::string floats = Field(4, Field(1, Repeat({"\0\0\x80\x3f", 4}, count)));
+    const std::string integers = Field(5, Field(1, Repeat("\x01", count)));
+    const std::string one_by_one = Field(5, Repeat("\x08\x01", count));
+    for (const auto& [type, values] :
+         {std::pair(v1::DATA_TYPE_FLOAT, floats), std::pair(v1::DATA_TYPE_UINT2, integers),
+          std::pair(v1::DATA_TYPE_UINT2, one_by_one), std::pair(v1::DATA_TYPE_INT8, integers),
+          std::pair(v1::DATA_TYPE_INT8, one_by_one), std::pair(v1::DATA_TYPE_INT32, integers),
+          std::pair(v1::DATA_TYPE_INT32, one_by_one)}) {
+      v1::Tensor zero_point;
       zero_point.set_data_type(type);
-      zero_point.add_shape(count);
-      std::string one_by_one;
-      for (int i = 0; i < count; ++i) {
-        if (type == v1::DATA_TYPE_FLOAT) {
-          zero_point.mutable_float_values()->add_values(1);
-        } else {
-          zero_point.mutable_int_values()->add_values(1);
-          one_by_one += "\x08\x01";
-        }
-      }
-      const std::string packed = request.SerializeAsString();
-      ASSERT_TRUE(DecodeRequest(Method::kQuantize, View(packed)).ok());
-      EXPECT_LE(Decode(kQuantize, packed).peak_bytes, Said(kQuantize, packed) + kFixed);
-      if (one_by_one.empty()) continue;
-      zero_point.clear_int_values();
-      const std::string message = request.SerializeAsString() + Field(3, Field(5, one_by_one));
-      ASSERT_TRUE(DecodeRequest(Method::kQuantize, View(message)).ok());
+      zero_point.add_shape(static_cast<int64_t>(count));
+      const std::string message =
+          Request(1).SerializeAsString() + Field(3, zero_point.SerializeAsString() + values);
+      ASSERT_TRUE(DecodeRequest(kQuantize, View(message)).ok());
       EXPECT_LE(Decode(kQuantize, message).peak_bytes, Said(kQuantize, message) + kFixed);
     }
   }
