@@ -119,7 +119,7 @@ server/access              1366   1125
 server/admission            785   1261
 server/http                 957    670
 server/log                 1060    508
-server/loop                 679    934
+server/loop                 679    872
 server/memory               451    430
 server/metrics              787    270
 server/net                  660    495
@@ -128,9 +128,9 @@ server/options              723    283
 server/process              632    302
 server/regions              978    622
 server/rpc                 2505   1558
-server/scheduling          1118   1020
+server/scheduling          1118    998
 server/trace                320    186
-server/transport           4870   3690
+server/transport           4870   3394
 server/wire                1947   2134
 server                     1359    219
 client/checkpoints         5406      0

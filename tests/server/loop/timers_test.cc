@@ -63,23 +63,21 @@ class Model {
  private:
   TestTimer& Any() { return *all_[Below(random_, all_.size())]; }
 
-  std::multimap<Clock::time_point, TestTimer*>::iterator Expected(TestTimer& timer) {
-    auto found = expected_.begin();
-    while (found != expected_.end() && found->second != &timer) ++found;
-    EXPECT_EQ(found != expected_.end(), timer.set());
-    return found;
+  // Whether it was expected.
+  bool Forget(TestTimer& timer) {
+    return std::erase_if(expected_, [&](const auto& one) { return one.second == &timer; }) != 0;
   }
   void Set(TestTimer& timer) {
     // Many at the same time, some of them past.
     const Clock::time_point when = now_ + milliseconds(Below(random_, 60)) - milliseconds(2);
-    if (const auto found = Expected(timer); found != expected_.end()) expected_.erase(found);
+    EXPECT_EQ(timer.set(), Forget(timer));
     expected_.emplace(when, &timer);
     timers_.Set(timer, when);
     EXPECT_TRUE(timer.set());
     EXPECT_EQ(timer.when(), when);
   }
   void Clear(TestTimer& timer) {
-    if (const auto found = Expected(timer); found != expected_.end()) expected_.erase(found);
+    EXPECT_EQ(timer.set(), Forget(timer));
     timers_.Clear(timer);
     EXPECT_FALSE(timer.set());
   }
@@ -89,10 +87,7 @@ class Model {
     ASSERT_FALSE(expected_.empty());
     EXPECT_EQ(timer.when(), expected_.begin()->first) << "not the first one";
     EXPECT_LE(timer.when(), now_);
-    auto found = expected_.begin();
-    while (found != expected_.end() && found->second != &timer) ++found;
-    ASSERT_NE(found, expected_.end()) << "fired, but not set";
-    expected_.erase(found);
+    ASSERT_TRUE(Forget(timer)) << "fired, but not set";
     if (OneIn(random_, 4)) Set(timer);
     if (OneIn(random_, 4)) Set(Any());
     if (OneIn(random_, 4)) Clear(Any());

@@ -231,15 +231,6 @@ TEST(FairQueue, ShortOnesPassMuchLongerOnesOfTheirPeer) {
   want.push_back(1000);
   want.resize(2 * FairQueue::kMostPassed + 1, 10);
   EXPECT_EQ(served(), want);
-
-  FairQueue in_turn;
-  for (const uint64_t cost : {100, 1}) {
-    Request& request = all.emplace_back();
-    request.cost = cost;
-    in_turn.Push(request, 7, cost);
-  }
-  EXPECT_EQ(static_cast<Request*>(in_turn.First())->cost, 100);
-  while (FairQueue::Entry* const next = in_turn.First()) in_turn.Remove(*next, true);
 }
 
 }  // namespace

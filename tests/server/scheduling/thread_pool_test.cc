@@ -112,43 +112,30 @@ TEST(ThreadPool, EndsWithAllItsThreadsWhateverTheyDo) {
   }
 }
 
-// Calls that compute on two loops at a time: each loop has at most one leader.
-class Counted {
- public:
-  explicit Counted(Ship& ship) : ship_(ship) {}
-
-  loop::Detached Call(size_t index, int rounds) {
-    loop::Loop& loop = ship_.loop(index);
-    loop::Lead lead(loop);
-    for (int i = 0; i < rounds; ++i) {
-      co_await lead;
-      EXPECT_EQ(inside_[index].fetch_add(1), 0) << "two threads lead one loop";
-      std::this_thread::yield();
-      inside_[index].fetch_sub(1);
-      if (!ship_.thread_pool->HandOver()) not_parked_.fetch_add(1);
-      std::this_thread::yield();
-    }
+// A call that computes and comes back, again and again.
+loop::Detached ComputeOften(Ship& ship, size_t index, std::atomic<int>& inside, std::latch& left) {
+  loop::Lead lead(ship.loop(index));
+  for (int i = 0; i < 300; ++i) {
     co_await lead;
-    left_.count_down();
+    EXPECT_EQ(inside.fetch_add(1), 0) << "two threads lead one loop";
+    std::this_thread::yield();
+    inside.fetch_sub(1);
+    ship.thread_pool->HandOver();  // if one is parked
+    std::this_thread::yield();
   }
-  void Wait() { left_.wait(); }
-
-  static constexpr int kCalls = 16;
-
- private:
-  Ship& ship_;
-  std::atomic<int> inside_[2] = {};
-  std::atomic<int> not_parked_{0};
-  std::latch left_{kCalls};
-};
+  co_await lead;
+  left.count_down();
+}
 
 TEST(ThreadPool, HasOneLeaderALoopUnderManyHandOvers) {
+  constexpr int kCalls = 16;
   Ship ship(2, 3);
-  Counted counted(ship);
-  for (size_t i = 0; i < Counted::kCalls; ++i) {
-    loop::RunOn(ship.loop(i % 2), [&] { counted.Call(i % 2, 300); });
+  std::atomic<int> inside[2] = {};
+  std::latch left(kCalls);
+  for (size_t i = 0; i < kCalls; ++i) {
+    loop::RunOn(ship.loop(i % 2), [&] { ComputeOften(ship, i % 2, inside[i % 2], left); });
   }
-  counted.Wait();
+  left.wait();
 }
 
 }  // namespace

@@ -167,22 +167,20 @@ void Client::OnFrame(uint8_t type, uint8_t flags, int32_t id, absl::string_view 
     case kSettingsFrame:
       if ((flags & kAck) != 0) break;
       for (; payload.size() >= 6; payload.remove_prefix(6)) {
-        settings_[static_cast<uint16_t>(Number(payload.substr(0, 2)))] =
-            static_cast<uint32_t>(Number(payload.substr(2, 4)));
+        if (Number(payload.substr(0, 2)) != NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE) continue;
+        initial_window_ = static_cast<int64_t>(Number(payload.substr(2, 4)));
       }
-      if (settings_.count(4) != 0) initial_window_ = settings_[4];
       Say(SettingsAck());
       break;
     case kPingFrame:
       if ((flags & kAck) != 0) {
         pongs_.push_back(Number(payload));
-      } else if (answers_pings) {
+      } else {
         Say(Frame(kPingFrame, kAck, 0, payload));
       }
       break;
     case kGoAwayFrame:
-      gone_away_.push_back({static_cast<uint32_t>(Number(payload.substr(0, 4))),
-                            static_cast<uint32_t>(Number(payload.substr(4, 4)))});
+      gone_away_ = true;
       break;
     case kWindowFrame:
       if (id == 0) connection_granted_ += static_cast<int64_t>(Number(payload));

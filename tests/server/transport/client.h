@@ -33,10 +33,6 @@ class Client {
     // The messages in `data`; nothing if it ends in the middle of one.
     std::optional<std::vector<std::string>> Messages() const;
   };
-  struct GoneAway {
-    uint32_t last = 0;
-    uint32_t code = 0;
-  };
 
   // Takes over a socket. Sends the preface and `settings`.
   explicit Client(int fd, const std::vector<std::pair<uint16_t, uint32_t>>& settings = {});
@@ -65,17 +61,13 @@ class Client {
   int64_t Room(int32_t id);
 
   Response& stream(int32_t id) { return streams_[id]; }
-  // What the server allows to be sent at first.
-  int64_t initial_window() const { return initial_window_; }
-  const std::vector<GoneAway>& gone_away() const { return gone_away_; }
-  const std::vector<uint64_t>& pongs() const { return pongs_; }
-  const std::map<uint16_t, uint32_t>& settings() const { return settings_; }
+  // Whether the server has sent a GOAWAY.
+  bool gone_away() const { return gone_away_; }
   bool closed() const { return closed_; }
   int fd() const { return fd_; }
 
-  // Returns windows for what has arrived; answers pings and settings.
+  // Returns windows for what has arrived.
   bool grants = true;
-  bool answers_pings = true;
   // Waits for a window that also has room for the padding.
   bool pads_always = false;
   // Reads nothing.
@@ -94,11 +86,10 @@ class Client {
   bool closed_ = false;
   std::map<int32_t, Response> streams_;
   std::map<int32_t, int64_t> sent_;  // bytes of DATA, by SayFrames
-  std::map<uint16_t, uint32_t> settings_;
   int64_t initial_window_ = 65'535;
   int64_t connection_granted_ = 65'535;
   int64_t connection_sent_ = 0;
-  std::vector<GoneAway> gone_away_;
+  bool gone_away_ = false;
   std::vector<uint64_t> pongs_;
   uint64_t pings_ = 0;
 };

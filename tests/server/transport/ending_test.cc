@@ -1,7 +1,5 @@
-// How calls and connections end: drains, half-closed streams, deadlines, floods, broken rules.
+// How calls end: refused, interrupted, cancelled, displaced; also those whose responses wait.
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -14,106 +12,137 @@ namespace quantd::transport {
 namespace {
 
 TEST(Ending, RefusesWhatIsNoCall) {
+  struct Row {
+    Fields head;
+    int status;
+    std::string http;
+    std::string data;
+  };
+  const auto with = [](size_t field, const char* value) {
+    Fields fields = CallFields("/t/Collect/a");
+    fields[field].second = value;
+    return fields;
+  };
+  const std::string text = "This port speaks gRPC: POST, application/grpc.\n";
+  const std::vector<Row> rows = {
+      {with(0, "GET"), -1, "405", text},
+      {with(0, "HEAD"), -1, "405", ""},
+      {with(4, "application/json"), -1, "415", text},
+      {CallFields("/no"), 12, "200", ""},
+      {CallFields("/t/Collect/a", {{"grpc-encoding", "snappy"}}), 12, "200", ""},
+      {CallFields("/t/Collect/a", {{"grpc-timeout", "1x"}}), 3, "200", ""},
+      {CallFields("/t/Collect/a"), 0, "200", ""},
+  };
   World world;
   Client client(world.Connect());
-  Fields no_post = CallFields("/t/Collect/a");
-  no_post[0].second = "GET";
-  Fields no_grpc = CallFields("/t/Collect/a");
-  no_grpc[4].second = "application/json";
-  client.Say(Headers(1, no_post, true) + Headers(3, no_grpc, true) + CallHead(5, "/no", true) +
-             Headers(7, CallFields("/t/Collect/a", {{"grpc-encoding", "snappy"}}), true) +
-             Headers(9, CallFields("/t/Collect/a", {{"grpc-timeout", "1x"}}), true) +
-             CallHead(13, "/t/Collect/b", true));
-  no_post[0].second = "HEAD";
-  client.Say(Headers(15, no_post, true));
-  EXPECT_EQ(client.Status(13), 0);
-  EXPECT_EQ(client.Status(1), -1);
-  EXPECT_EQ(client.stream(1).Trailer(":status"), "405");
-  EXPECT_EQ(client.Status(3), -1);
-  EXPECT_EQ(client.stream(3).Trailer(":status"), "415");
-  EXPECT_EQ(client.stream(3).data, "This port speaks gRPC: POST, application/grpc.\n");
-  EXPECT_EQ(client.Status(15), -1);
-  EXPECT_EQ(client.stream(15).Trailer(":status"), "405");
-  EXPECT_EQ(client.stream(15).data, "");
-  EXPECT_EQ(client.Status(5), 12);
-  EXPECT_EQ(client.Status(7), 12);
-  EXPECT_EQ(client.stream(7).Trailer("grpc-accept-encoding"), kEncodings);
-  EXPECT_EQ(client.Status(9), 3);
-}
-
-// Refused while its upload goes on: the rest is dropped, and other calls go on.
-TEST(Ending, WhatARefusedCallStillSendsIsDropped) {
-  World world;
-  Client client(world.Connect());
-  ASSERT_TRUE(client.Heard());
-  std::string bytes;
-  for (int32_t id = 1; id < 60; id += 2) {
-    bytes += CallHead(id, "/no") + DataFrames(id, Prefixed(Pattern(1, 30'000)), 7'000) +
-             (id % 4 == 1 ? Data(id, "", true) : Rst(id));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto id = static_cast<int32_t>(2 * i + 1);
+    client.Say(Headers(id, rows[i].head, true));
+    EXPECT_EQ(client.Status(id), rows[i].status) << i;
+    EXPECT_EQ(client.stream(id).headers[0].second, rows[i].http) << i;
+    EXPECT_EQ(client.stream(id).data, rows[i].data) << i;
   }
-  bytes += CallHead(61, "/t/Echo/a") + Data(61, Prefixed("x"), true);
-  client.Say(bytes);
-  EXPECT_EQ(client.Status(61), 0);
-  for (int32_t id = 1; id < 60; id += 4) EXPECT_EQ(client.Status(id), 12);
+  EXPECT_EQ(client.stream(9).Trailer("grpc-accept-encoding"), kEncodings);
 }
 
-// Calls that were made before the client learned of the GOAWAY are answered; the connection closes
-// after the last.
+// Calls that were under way when the client was told to go are answered; then the connection ends.
 TEST(Ending, ADrainLosesNoCall) {
   World world;
   Client client(world.Connect());
-  client.answers_pings = false;
   client.Say(CallHead(1, "/t/Collect/a"));
   ASSERT_TRUE(client.Heard());
   world.Run([&] { world.set().GoAway(); });
-  ASSERT_TRUE(client.Until([&] { return client.gone_away().size() == 1; }));
-  EXPECT_EQ(client.gone_away()[0].last, 0x7FFFFFFFU);
-  // The client made these before it read the GOAWAY.
-  client.Say(CallHead(3, "/t/Echo/b") + Data(3, Prefixed("x")));
-  client.answers_pings = true;
-  client.Say(Frame(kPingFrame, kAck, 0, std::string(8, '\0')));
-  ASSERT_TRUE(client.Heard());
-  EXPECT_EQ(client.gone_away().size(), 1U);
-  // It made this one afterwards; it is also answered, as long as another one is under way.
-  client.Say(CallHead(5, "/t/Echo/c") + Data(5, Prefixed("y"), true));
-  EXPECT_EQ(client.Status(5), 0);
+  ASSERT_TRUE(client.Until([&] { return client.gone_away(); }));
+  client.Say(CallHead(3, "/t/Echo/b") + Data(3, Prefixed("x"), true));
+  EXPECT_EQ(client.Status(3), 0);
+  EXPECT_FALSE(client.closed());
   client.Say(Data(1, Prefixed("z"), true));
   EXPECT_EQ(client.Status(1), 0);
-  ASSERT_TRUE(client.Heard());
-  EXPECT_FALSE(client.closed());
-  client.Say(Data(3, "", true));
-  EXPECT_EQ(client.Status(3), 0);
   EXPECT_TRUE(client.Until([&] { return client.closed(); }));
-  ASSERT_EQ(client.gone_away().size(), 2U);
-  EXPECT_EQ(client.gone_away()[1].last, 5U);
-  EXPECT_EQ(client.gone_away()[1].code, 0U);
 }
 
-// At the end of a drain clients are told UNAVAILABLE, never CANCELLED, whatever their calls do.
-TEST(Ending, EndCallsTellsEveryClientWhy) {
-  World world;
-  Client client(world.Connect());
-  client.Say(CallHead(1, "/t/Collect/a") + Data(1, Prefixed("x")) +  // between messages
-             CallHead(3, "/t/Collect/b") + Data(3, "\0") +           // in a message's length
-             CallHead(5, "/t/Wait/c") + Data(5, Prefixed("x"), true) + CallHead(7, "/t/Collect/d"));
-  client.Say(Data(3, std::string(2, '\0')));
-  ASSERT_TRUE(client.Heard());
-  world.When("/t/Collect/a", [](const Seen& seen) { return seen.messages.size() == 1; });
-  world.Run([] {});
-  world.Run([&] { world.set().EndCalls(absl::UnavailableError("go")); });
-  for (const int32_t id : {1, 3, 5, 7}) EXPECT_EQ(client.Status(id), 14) << id;
+// A deadline, and the end of a drain: clients are told DEADLINE_EXCEEDED or UNAVAILABLE, never
+// CANCELLED, whatever their calls wait for.
+TEST(Ending, CallsThatWaitTellWhyTheyEnd) {
+  for (const bool late : {true, false}) {
+    const auto head = [late](int32_t id, const char* path) {
+      return Headers(id, CallFields(path, {{"grpc-timeout", late ? "50m" : "1H"}}));
+    };
+    World world;
+    Client client(world.Connect());
+    client.Say(head(1, "/t/Collect/a") + Data(1, Prefixed("x")) +         // between messages
+               head(3, "/t/Collect/b") + Data(3, std::string(2, '\0')) +  // in a message's length
+               head(5, "/t/Wait/c") + Data(5, Prefixed("x"), true) + head(7, "/t/Collect/d"));
+    ASSERT_TRUE(client.Heard());
+    if (!late) world.Run([&] { world.set().EndCalls(absl::UnavailableError("go")); });
+    for (const int32_t id : {1, 3, 5, 7}) EXPECT_EQ(client.Status(id), late ? 4 : 14) << id;
+    EXPECT_EQ(world.Over("/t/Wait/c").interruption.code(),
+              late ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kUnavailable);
+  }
 }
 
-TEST(Ending, DeadlinesEndCallsThatWait) {
+// Responses that wait for the peer's window do not delay the end: trailers need no window. If part
+// of a message is already sent, the end is a reset.
+TEST(Ending, CallsWhoseAnswersWaitForAWindowEndAllTheSame) {
+  for (const bool elsewhere : {true, false}) {
+    for (const uint32_t window : {0U, 7U, 15U, 20U}) {
+      SCOPED_TRACE(window);
+      World world;
+      Client client(world.Connect(), {{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, window}});
+      client.grants = false;
+      // Two messages of 15 bytes, the second one behind the first.
+      client.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("0123456789")));
+      ASSERT_TRUE(client.Heard());
+      client.Say(Data(1, Prefixed("0123456789")));
+      ASSERT_TRUE(client.Heard());
+      world.When("/t/Echo/a", [](const Seen& seen) { return seen.written == 2; });
+      ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == window; }));
+      const absl::Status why = elsewhere ? absl::UnavailableError("") : absl::CancelledError("");
+      world.Run([&] { world.set().EndCalls(why); });
+      const int status = client.Status(1);
+      const Client::Response& response = client.stream(1);
+      if (window % 15 == 0) {
+        EXPECT_EQ(status, elsewhere ? 14 : 1);
+      } else {
+        EXPECT_EQ(response.reset, elsewhere ? 7U : 8U);  // REFUSED_STREAM, CANCEL
+      }
+      EXPECT_EQ(response.data.size(), window);
+      world.Over("/t/Echo/a");
+      EXPECT_TRUE(client.Heard());
+      EXPECT_FALSE(client.closed());
+    }
+  }
+}
+
+// Where there is room, no response is lost.
+TEST(Ending, AnswersThatTheWindowLetsOutComeBeforeTheEnd) {
   World world;
   Client client(world.Connect());
-  client.Say(Headers(1, CallFields("/t/Collect/a", {{"grpc-timeout", "50m"}})) +
-             Headers(3, CallFields("/t/Wait/b", {{"grpc-timeout", "50000u"}})) +
-             Data(3, Prefixed("x")));
-  EXPECT_EQ(client.Status(1), 4);
+  std::string bytes = CallHead(1, "/t/Echo/a");
+  for (int i = 0; i < 100; ++i) bytes += Data(1, Prefixed("0123456789"));
+  bytes += Data(1, "\7");  // not a valid flag of a message
+  bytes += Data(1, std::string(4, '\0'));
+  {
+    const World::Pause pause(world);
+    client.Say(bytes);
+    ASSERT_TRUE(client.Written());
+  }
+  EXPECT_EQ(client.Status(1), 13);
+  EXPECT_EQ(client.stream(1).data.size(), 15U * world.Over("/t/Echo/a").messages.size());
+}
+
+// The connection's window counts as well.
+TEST(Ending, TheConnectionsWindowHoldsNoEnd) {
+  World world;
+  Client client(world.Connect());
+  client.grants = false;
+  client.Say(CallHead(1, "/t/Send/1x100000/a"));
+  ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == 65'535; }));
+  client.Say(Headers(3, CallFields("/t/Echo/b", {{"grpc-timeout", "1S"}})) +
+             Data(3, Prefixed("0123456789")));
   EXPECT_EQ(client.Status(3), 4);
-  EXPECT_EQ(world.Over("/t/Collect/a").interruption.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(world.Over("/t/Wait/b").interruption.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(world.Over("/t/Echo/b").written, 1);
+  EXPECT_TRUE(client.stream(3).data.empty());
 }
 
 TEST(Ending, CancelsAtOnceCostNoCall) {
@@ -152,50 +181,29 @@ TEST(Ending, SmallMessagesThatAreAnsweredAreNoFlood) {
 
 // Whatever they sent: nothing, a part of a message, or a request whose answer they do not read.
 TEST(Ending, CallsThatStandStillLoseTheirPlaceInAFullTable) {
-  World::Options options;
-  options.limits.max_calls = 10;
-  options.limits.stall = std::chrono::milliseconds(300);
-  World world(options);
+  World world(World::Options{.limits = {.max_calls = 10, .stall = std::chrono::milliseconds(300)}});
   Client greedy(world.Connect(1), {{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0}});
-  Client other(world.Connect(2));
   Client modest(world.Connect(3));
-  for (int32_t id = 1; id < 14; id += 2) {
+  for (int32_t id = 1; id < 20; id += 2) {
     greedy.Say(CallHead(id, "/t/Echo/greedy"));
     if (id % 4 == 1) greedy.Say(Data(id, Prefixed("xyz").substr(0, id % 8 == 1 ? 3 : 8), false));
   }
-  for (int32_t id = 1; id < 6; id += 2) other.Say(CallHead(id, "/t/Collect/other"));
-  ASSERT_TRUE(greedy.Heard());
-  ASSERT_TRUE(other.Heard());
-  int32_t id = 1;
-  do {
-    modest.Say(CallHead(id, "/t/Echo/a") + Data(id, Prefixed("x"), true));
-    id += 2;
-  } while (modest.Status(id - 2) == 14 && id < 20'000);
-  EXPECT_EQ(modest.Status(id - 2), 0);
-  for (int i = 0; i < 9; ++i) {
-    modest.Say(CallHead(id, "/t/Echo/a") + Data(id, Prefixed("x"), true));
-    EXPECT_EQ(modest.Status(id), 0);
-    id += 2;
-  }
-  EXPECT_GE(world.context().counters.abuse(AbuseAction::kCallEvicted) +
-                world.context().counters.abuse(AbuseAction::kAnswerStalled),
-            1U);
-}
-
-TEST(Ending, TheLastQuarterOfTheCallsIsNeverOnePeers) {
-  World::Options options;
-  options.limits.max_calls = 10;
-  World world(options);
-  Client greedy(world.Connect(1));
-  Client modest(world.Connect(3));
-  for (int32_t id = 1; id < 20; id += 2) greedy.Say(CallHead(id, "/t/Collect/greedy"));
   ASSERT_TRUE(greedy.Heard());
   EXPECT_EQ(greedy.Status(17), 8);  // RESOURCE_EXHAUSTED: eight of ten are its share
   EXPECT_EQ(greedy.Status(19), 8);
-  modest.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
-  EXPECT_EQ(modest.Status(1), 0);
-  EXPECT_EQ(world.context().counters.abuse(AbuseAction::kCallEvicted), 0U)
-      << "nobody had to go for it";
+  const auto echo = [&modest](int32_t id) {
+    modest.Say(CallHead(id, "/t/Echo/a") + Data(id, Prefixed("x"), true));
+    return modest.Status(id);
+  };
+  EXPECT_EQ(echo(1), 0);
+  const Counters& counters = world.context().counters;
+  EXPECT_EQ(counters.abuse(AbuseAction::kCallEvicted), 0U) << "nobody had to go for it";
+  modest.Say(CallHead(3, "/t/Collect/3") + CallHead(5, "/t/Collect/5"));
+  int32_t id = 7;
+  while (echo(id) == 14 && id < 20'000) id += 2;
+  EXPECT_EQ(modest.stream(id).status(), 0);
+  EXPECT_GE(counters.abuse(AbuseAction::kCallEvicted) + counters.abuse(AbuseAction::kAnswerStalled),
+            1U);
 }
 
 }  // namespace

@@ -159,12 +159,7 @@ TEST_F(FlowControlTest, CountsWhatWaits) {
 
 class LittleBacklog : public FlowControlTest {
  protected:
-  static Limits Little() {
-    Limits limits;
-    limits.max_backlog = 64 << 10;
-    return limits;
-  }
-  LittleBacklog() : FlowControlTest(Little()) {}
+  LittleBacklog() : FlowControlTest({.max_backlog = 64 << 10}) {}
 };
 
 TEST_F(LittleBacklog, WhoHasMuchOfItIsClosedWhenItGrows) {

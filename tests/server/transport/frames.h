@@ -134,26 +134,13 @@ inline std::string Pattern(uint64_t seed, size_t size) {
 }
 
 // `bytes` as DATA frames of `size` bytes each; the last one ends the stream if `ends`.
-inline std::string DataFrames(int32_t id, absl::string_view bytes, size_t size, bool ends = false,
-                              int padding = -1) {
+inline std::string DataFrames(int32_t id, absl::string_view bytes, size_t size, bool ends = false) {
   std::string frames;
   while (bytes.size() > size) {
-    frames += Data(id, bytes.substr(0, size), false, padding);
+    frames += Data(id, bytes.substr(0, size));
     bytes.remove_prefix(size);
   }
-  return frames + Data(id, bytes, ends, padding);
-}
-
-// Calls that get 60,000 bytes each, on all streams before `last`, and an Echo of 100 bytes with a
-// short deadline on `last`. Streams have the window of the settings, the large calls a larger one.
-inline std::string EchoBehindLargeCalls(int32_t last) {
-  std::string said = WindowUpdate(0, 1 << 30);
-  for (int32_t id = 1; id < last; id += 2) {
-    said += CallHead(id, "/t/Send/1x60000/" + std::to_string(id), true);
-    said += WindowUpdate(id, 1 << 20);
-  }
-  said += Headers(last, CallFields("/t/Echo/a", {{"grpc-timeout", "50m"}}));
-  return said + Data(last, Prefixed(Pattern(1, 100)));
+  return frames + Data(id, bytes, ends);
 }
 
 }  // namespace quantd::transport

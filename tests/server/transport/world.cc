@@ -195,10 +195,7 @@ void World::Begin(ServerCall& stream) {
 loop::Detached World::Serve(ServerCall& stream) {
   const std::string path = stream.head().path();
   const absl::string_view method = kMethods[static_cast<size_t>(stream.method())];
-  Note(path, [this](Seen& seen) {
-    ++seen.begun;
-    seen.made_before = made_;
-  });
+  Note(path, [](Seen& seen) { ++seen.begun; });
   loop::Event read, written, finished;
   int taken = 0;
   const bool one = method == "Wait";
@@ -226,7 +223,6 @@ loop::Detached World::Serve(ServerCall& stream) {
       stream.Write(ToPiece(bytes, pool_), written);
       const bool ok = co_await written;
       if (!ok) break;
-      if (on_echo) on_echo();
       Note(path, [](Seen& seen) { ++seen.written; });
     }
     if (one) break;

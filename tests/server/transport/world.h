@@ -48,7 +48,6 @@ struct Seen {
   bool sent = false;    // the result of Finish
   int written = 0;      // writes that completed with true
   int made = 0;         // how often more was made
-  int made_before = 0;  // the same for all calls, when this one began
   absl::Status interruption;
 };
 
@@ -102,8 +101,6 @@ class World final : public CallHandler {
   mutable std::atomic<int> refused{0};
   // Called on the loop's thread when more of a message was made, with the count for all calls.
   std::function<void(int)> on_made;
-  // Called after each write of an Echo, on the loop's thread.
-  std::function<void()> on_echo;
 
   // CallHandler.
   int Find(absl::string_view path) const override;
