@@ -31,15 +31,6 @@ void Holder::Run() {
   OnDisplaced();
 }
 
-Place::Place(Place&& other) noexcept {
-  if (other.table_ != nullptr) other.table_->MoveTo(other, *this);
-}
-
-Place& Place::operator=(Place&& other) noexcept {
-  if (other.table_ != nullptr) other.table_->MoveTo(other, *this);
-  return *this;
-}
-
 Place::~Place() {
   if (table_ != nullptr) table_->Give(*this);
 }
@@ -108,15 +99,6 @@ void PlaceTable::Unlink(Place& place) {
   if (place.of_peer_->groups.empty()) peers_.erase(place.holder_->peer());
 }
 
-bool PlaceTable::TakeFree(Place& place, Holder& holder, uint64_t amount) {
-  const std::lock_guard lock(mutex_);
-  const uint64_t peer = holder.peer();
-  const bool free = amount <= most_ && taken_ + leaving_ <= most_ - amount;
-  if (!free || place.lost() || !Fits(peer, amount, Has(peer))) return false;
-  Add(place, holder, amount);
-  return true;
-}
-
 bool PlaceTable::Take(Place& place, Holder& holder, uint64_t amount) {
   const std::lock_guard lock(mutex_);
   if (place.lost()) return false;
@@ -135,17 +117,6 @@ bool PlaceTable::Take(Place& place, Holder& holder, uint64_t amount) {
   }
   Add(place, holder, amount);
   return true;
-}
-
-void PlaceTable::MakeRoom(uint64_t peer, uint64_t amount) {
-  const std::lock_guard lock(mutex_);
-  const uint64_t had = Has(peer);
-  const loop::Clock::time_point now = loop::Clock::now();
-  while (!Fits(peer, amount, had)) {
-    Place* const other = StillestOfAll(peer, amount, now);
-    if (other == nullptr) return;
-    Displace(*other);
-  }
 }
 
 void PlaceTable::Displace(Place& place) {
@@ -230,20 +201,6 @@ void PlaceTable::Give(Place& place) {
     leaving_ -= place.amount_;
   }
   place.amount_ = 0;
-}
-
-void PlaceTable::MoveTo(Place& from, Place& to) {
-  const std::lock_guard lock(mutex_);
-  to.table_ = std::exchange(from.table_, nullptr);
-  to.holder_ = from.holder_;
-  to.of_peer_ = from.of_peer_;
-  to.group_ = from.group_;
-  to.amount_ = std::exchange(from.amount_, 0);
-  if (to.group_ == nullptr) return;
-  to.previous_ = from.previous_;
-  to.next_ = from.next_;
-  (to.previous_ == nullptr ? to.group_->first : to.previous_->next_) = &to;
-  if (to.next_ != nullptr) to.next_->previous_ = &to;
 }
 
 bool PlaceTable::Within(uint64_t peer, uint64_t amount) const {

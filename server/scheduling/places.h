@@ -84,12 +84,12 @@ class Holder : private loop::Posted {
   std::atomic<bool> posted_{false};
 };
 
-// A holder's part of a table. Movable; for one thread at a time.
+// A holder's part of a table. For one thread at a time.
 class Place {
  public:
   Place() = default;
-  Place(Place&& other) noexcept;
-  Place& operator=(Place&& other) noexcept;  // REQUIRES: this one is empty
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
   ~Place();
 
   uint64_t amount() const { return amount_; }
@@ -130,10 +130,6 @@ class PlaceTable {
   // have counts as free, as long as it is little. False: there is no room. A peer that has nothing
   // may have more than its share. A place that has some of this table already gets more.
   bool Take(Place& place, Holder& holder, uint64_t amount);
-  // The same, but displaces nobody, and what is leaving is not free.
-  bool TakeFree(Place& place, Holder& holder, uint64_t amount);
-  // Displaces calls that stand still, until `amount` more for `peer` is free or will soon be.
-  void MakeRoom(uint64_t peer, uint64_t amount);
   // Reduces a place to `amount`. Does nothing if it has no more than that.
   void Shrink(Place& place, uint64_t amount);
   // Does nothing if the place is empty.
@@ -167,7 +163,6 @@ class PlaceTable {
   void Add(Place& place, Holder& holder, uint64_t amount);
   void Count(const Place& place, int64_t by);
   void Unlink(Place& place);
-  void MoveTo(Place& from, Place& to);
 
   const uint64_t most_;
   const loop::Clock::duration stall_;

@@ -168,18 +168,6 @@ TEST_F(Places, WhatIsLeavingIsLittle) {
   EXPECT_TRUE(Take(5, {}, 4));
 }
 
-TEST_F(Places, RoomIsMadeForWhatWaits) {
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Take(1 + i % 2, seconds(6), 4));
-  table_.MakeRoom(3, 8);
-  EXPECT_EQ(Lost().size(), 2U);
-  table_.MakeRoom(3, 8);  // it is on its way
-  EXPECT_EQ(Lost().size(), 2U);
-  TestHolder& call = Call(3, {});
-  EXPECT_FALSE(table_.TakeFree(call.place, call, 1)) << "it is not free yet";
-  for (const size_t lost : Lost()) table_.Give(calls_[lost].place);
-  EXPECT_TRUE(table_.TakeFree(call.place, call, 8));
-}
-
 // A peer that sends a byte now and then falls behind.
 TEST_F(Places, SlowBytesAreNoMove) {
   TestHolder& call = Call(1, seconds(10));
@@ -190,17 +178,12 @@ TEST_F(Places, SlowBytesAreNoMove) {
   EXPECT_LT(loop::Clock::now() - call.still_since(), seconds(1)) << "nothing is saved for later";
 }
 
-TEST_F(Places, APlaceMoves) {
+TEST_F(Places, APlaceShrinks) {
   EXPECT_TRUE(Take(1, {}, 3));
-  EXPECT_TRUE(Take(1, {}, 2));
-  Place elsewhere(std::move(calls_[0].place));
-  EXPECT_EQ(elsewhere.amount(), 3U);
-  table_.Shrink(elsewhere, 1);
-  EXPECT_EQ(table_.Of(1), 3U);
-  table_.Give(calls_[0].place);  // empty
-  EXPECT_EQ(table_.taken(), 3U);
-  table_.Give(elsewhere);
-  EXPECT_EQ(table_.taken(), 2U);
+  table_.Shrink(calls_[0].place, 1);
+  EXPECT_EQ(table_.Of(1), 1U);
+  table_.Shrink(calls_[0].place, 2);
+  EXPECT_EQ(table_.taken(), 1U);
 }
 
 }  // namespace
