@@ -18,12 +18,10 @@
 #include "server/log/crash.h"
 #include "server/log/log.h"
 #include "server/options/options.h"
-#include "server/process/descriptors.h"
+#include "server/process/limits.h"
 #include "server/process/malloc.h"
 #include "server/process/notify.h"
-#include "server/process/ready_file.h"
 #include "server/process/signals.h"
-#include "server/process/threads.h"
 #include "server/server.h"
 
 namespace {

@@ -14,31 +14,27 @@
 #include "quantd/targets.h"
 #include "server/access/session.h"
 #include "server/admission/admission.h"
-#include "server/drain_log.h"
 #include "server/http/http.h"
 #include "server/log/log.h"
 #include "server/metrics/metrics.h"
 #include "server/net/probe.h"
 #include "server/overload.h"
 #include "server/process/every_second.h"
+#include "server/process/limits.h"
 #include "server/process/malloc.h"
-#include "server/process/threads.h"
 #include "server/regions/regions.h"
 #include "server/regions/sigbus_guard.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/calls.h"
 #include "server/rpc/health.h"
-#include "server/rpc/one_response.h"
 #include "server/rpc/reflection.h"
 #include "server/rpc/router.h"
 #include "server/scheduling/thread_pool.h"
-#include "server/server_info.h"
 #include "server/status.h"
 #include "server/tls_and_tokens.h"
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
-#include "server/transport_limits.h"
-#include "server/transport_readings.h"
+#include "server/transport_numbers.h"
 
 namespace quantd::server {
 namespace {
@@ -101,6 +97,8 @@ struct Server::Components {
   }
   void AddRoutes(const AddServices& add_services);
   void AddTasks();
+  // How many calls have ended.
+  uint64_t Handled() const;
 
   const Options options;
   TlsAndTokens& tls_and_tokens;
@@ -233,6 +231,16 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
   reflection = std::make_unique<rpc::Reflection>(router.Services(), pool);
 }
 
+uint64_t Server::Components::Handled() const {
+  uint64_t sum = 0;
+  for (const wire::MethodInfo& of : wire::kMethods) {
+    for (const metrics::Counter& counter : metrics.method(of.method).handled) {
+      sum += counter.value();
+    }
+  }
+  return sum;
+}
+
 void Server::Components::AddTasks() {
   every_second.Do([this] {
     pool.GiveBack();
@@ -359,7 +367,10 @@ bool Server::Alive() const { return components_->prober->Alive(); }
 bool Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
   const std::chrono::milliseconds half = absl::ToChronoMilliseconds(lame_duck / 2);
-  const DrainLog drain_log(c.context.counters, c.metrics);
+  const transport::Counters& counters = c.context.counters;
+  const auto begin = std::chrono::steady_clock::now();
+  const int64_t connections = counters.connections, calls = counters.calls + counters.watches;
+  const uint64_t handled = c.Handled();
   c.draining = true;
   std::this_thread::sleep_for(half);
   c.health.SetServing(false);
@@ -370,7 +381,12 @@ bool Server::Drain(absl::Duration lame_duck) {
   c.backend.draining = true;
   c.health.EndWatches();
   const bool finished = c.transport->WaitForConnections(end);
-  drain_log.Write();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  log::Info("drained", {{"connections", connections},
+                        {"calls", calls},
+                        {"calls_finished", c.Handled() - handled},
+                        {"calls_cut", counters.calls + counters.watches},
+                        {"seconds", took.count()}});
   if (!finished) {
     c.transport->EndCalls(rpc::Draining());
     c.transport->WaitForConnections(end + kLastWords);

@@ -1,5 +1,6 @@
-// What the server shows of itself to people: /status.json, and the page at / that draws it. The
-// names in the JSON are a contract: deploy/OPERATIONS.md lists them.
+// What the server shows of itself: the response of GetServerInfo, and for people /status.json and
+// the page at / that draws it. The names in the JSON are a contract: deploy/OPERATIONS.md lists
+// them.
 #ifndef QUANTD_SERVER_STATUS_H_
 #define QUANTD_SERVER_STATUS_H_
 
@@ -27,6 +28,9 @@ std::string StatusPage(absl::string_view json);
 
 // Content-Security-Policy of the page: nothing but the page's own script and style.
 const std::string& StatusPolicy();
+
+// The encoded GetServerInfoResponse: facts that do not change while the server runs.
+std::string ServerInfo(const Options& options);
 
 }  // namespace quantd::server
 

@@ -46,7 +46,6 @@ class Certificates {
   // used, or if the certificate and the key do not belong together.
   static absl::StatusOr<std::unique_ptr<Certificates>> Load(TlsFiles files);
 
-  const TlsFiles& files() const { return files_; }
   // Reads the files again. If this fails, the certificates in use stay as they are.
   absl::Status Reload();
 

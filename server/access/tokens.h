@@ -31,7 +31,6 @@ class Tokens {
   // RFC 6750); also if OpenSSL has no SHA-256.
   static absl::StatusOr<std::unique_ptr<Tokens>> Load(std::string path);
 
-  const std::string& path() const { return path_; }
   size_t size() const { return digests()->size(); }
   // Reads the file again. If this fails, the tokens in use stay as they are.
   absl::Status Reload();

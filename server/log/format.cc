@@ -68,6 +68,11 @@ std::string TimeText(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", time, absl::UTCTimeZone());
 }
 
+absl::string_view LevelName(Level level) {
+  constexpr absl::string_view kNames[] = {"debug", "info", "warn", "error", "none"};
+  return kNames[static_cast<size_t>(level)];
+}
+
 // syslog's priorities, as in sd-daemon(3).
 absl::string_view Priority(Level level) {
   constexpr absl::string_view kPriorities[] = {"<7>", "<6>", "<4>", "<3>"};
@@ -103,11 +108,6 @@ bool IsJournal(int descriptor) {
 }
 
 }  // namespace
-
-absl::string_view LevelName(Level level) {
-  constexpr absl::string_view kNames[] = {"debug", "info", "warn", "error", "none"};
-  return kNames[static_cast<size_t>(level)];
-}
 
 std::string JsonText(absl::string_view value) {
   return nlohmann::json(std::string(value))

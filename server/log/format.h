@@ -34,7 +34,6 @@ Style StyleFor(Format format, int descriptor);
 std::string FormatLine(Style style, absl::Time time, Level level, absl::string_view event,
                        const Fields& fields);
 
-absl::string_view LevelName(Level level);
 // A string of JSON, in quotes, all ASCII. Invalid UTF-8 becomes \ufffd.
 std::string JsonText(absl::string_view value);
 

@@ -5,17 +5,58 @@
 
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "server/log/mailbox.h"
 
 namespace quantd::log {
 namespace {
 
 constexpr int kPollMilliseconds = 50;
+
+// A bounded queue that any thread fills and one thread empties.
+class Mailbox {
+ public:
+  // At most `most` lines may wait.
+  explicit Mailbox(size_t most) : most_(most) {}
+
+  // If the mailbox is full, drops the oldest line and returns true.
+  bool PushOver(std::string line) {
+    const std::lock_guard lock(mutex_);
+    lines_.push_back(std::move(line));
+    changed_.notify_one();
+    const bool is_full = lines_.size() > most_;
+    if (is_full) lines_.pop_front();
+    return is_full;
+  }
+  // Waits for the next line. Returns nullopt once the mailbox is closed, even if lines are left.
+  std::optional<std::string> Take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return closed_ || !lines_.empty(); });
+    if (closed_) return std::nullopt;
+    std::optional<std::string> line = std::move(lines_.front());
+    lines_.pop_front();
+    return line;
+  }
+  void Close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  const size_t most_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::string> lines_;
+  bool closed_ = false;
+};
 
 }  // namespace
 
@@ -76,7 +117,7 @@ struct LineWriter::Parts {
   const int descriptor;
   const std::function<std::string(uint64_t lost)> lost_line;
   const std::shared_ptr<const void> owned;
-  Mailbox<std::string> lines;
+  Mailbox lines;
   std::atomic<uint64_t> sent{0};
   std::atomic<uint64_t> written{0};
   std::atomic<uint64_t> dropped{0};  // to make room for other lines
@@ -90,8 +131,7 @@ struct LineWriter::Parts {
 LineWriter::LineWriter(int descriptor, size_t most,
                        std::function<std::string(uint64_t lost)> lost_line,
                        std::shared_ptr<const void> owned)
-    : parts_(new Parts{descriptor, std::move(lost_line), std::move(owned),
-                       Mailbox<std::string>(most)}) {
+    : parts_(new Parts{descriptor, std::move(lost_line), std::move(owned), Mailbox(most)}) {
   std::thread([parts = parts_] { parts->Run(); }).detach();
 }
 

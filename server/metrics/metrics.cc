@@ -1,17 +1,73 @@
 // See metrics.h. Names and labels are those of tests/golden/metrics.txt.
 #include "server/metrics/metrics.h"
 
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <vector>
 
-#include "server/metrics/page.h"
 #include "server/metrics/process.h"
 
 namespace quantd::metrics {
 namespace {
 
+using prometheus::ClientMetric;
 using prometheus::MetricType;
+
+using Labels = std::vector<ClientMetric::Label>;
+
+ClientMetric::Label Label(absl::string_view name, absl::string_view value) {
+  ClientMetric::Label label;
+  label.name = std::string(name);
+  label.value = std::string(value);
+  return label;
+}
+
+}  // namespace
+
+// The metrics page: families of series, in Prometheus' text format. Families are shown in the order
+// in which they are added.
+class Page {
+ public:
+  // Starts a family: the following series belong to it. A counter's name ends in _total.
+  void Start(MetricType type, absl::string_view name, absl::string_view help) {
+    prometheus::MetricFamily& family = families_.emplace_back();
+    family.name = std::string(name);
+    family.help = std::string(help);
+    family.type = type;
+  }
+  void AddCounter(Labels labels, double value) { Add(std::move(labels)).counter.value = value; }
+  void AddGauge(Labels labels, double value) { Add(std::move(labels)).gauge.value = value; }
+  void AddHistogram(Labels labels, const Histogram& histogram) {
+    Add(std::move(labels)).histogram = histogram.Collect();
+  }
+  // Adds a family with one series without labels.
+  void AddOneCounter(absl::string_view name, absl::string_view help, double value) {
+    Start(MetricType::Counter, name, help);
+    AddCounter({}, value);
+  }
+  void AddOneGauge(absl::string_view name, absl::string_view help, double value) {
+    Start(MetricType::Gauge, name, help);
+    AddGauge({}, value);
+  }
+
+  // Version 0.0.4 of the format.
+  std::string Text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  ClientMetric& Add(Labels labels) {
+    ClientMetric& metric = families_.back().metric.emplace_back();
+    metric.label = std::move(labels);
+    return metric;
+  }
+
+  std::vector<prometheus::MetricFamily> families_;
+};
+
+namespace {
 
 using wire::kMethods;
 using wire::kOperations;

@@ -17,8 +17,8 @@
 
 namespace quantd::server {
 
-// Meanings and defaults are at the flags in flags.cc, or in `quantd --help`. Everything is checked,
-// and values that were 0 for "find out" are filled in.
+// Meanings and defaults are at the flags in options.cc, or in `quantd --help`. Everything is
+// checked, and values that were 0 for "find out" are filled in.
 struct Options {
   std::vector<std::string> listen;
   std::string http_listen;

@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <thread>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -53,20 +55,6 @@ absl::StatusOr<absl::Duration> WatchdogInterval() {
 
 }  // namespace
 
-Notifier::Notifier(Notifier&& other) noexcept { *this = std::move(other); }
-
-Notifier& Notifier::operator=(Notifier&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(name_, other.name_);
-  std::swap(address_, other.address_);
-  std::swap(watchdog_interval_, other.watchdog_interval_);
-  return *this;
-}
-
-Notifier::~Notifier() {
-  if (fd_ >= 0) close(fd_);
-}
-
 absl::StatusOr<Notifier> Notifier::FromEnvironment() {
   Notifier notifier;
   const char* const socket_name = Variable("NOTIFY_SOCKET");
@@ -86,8 +74,9 @@ absl::StatusOr<Notifier> Notifier::FromEnvironment() {
   const absl::StatusOr<absl::Duration> interval = WatchdogInterval();
   if (!interval.ok()) return interval.status();
   notifier.watchdog_interval_ = *interval;
-  notifier.fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (notifier.fd_ < 0) return absl::ErrnoToStatus(errno, "cannot make a socket for NOTIFY_SOCKET");
+  notifier.fd_ = UniqueFd(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!notifier.fd_.is_open())
+    return absl::ErrnoToStatus(errno, "cannot make a socket for NOTIFY_SOCKET");
   return notifier;
 }
 
@@ -104,7 +93,7 @@ absl::Status Notifier::Stopping(absl::string_view text, absl::Duration most) {
 absl::Status Notifier::Alive() { return Send("WATCHDOG=1\n"); }
 
 absl::Status Notifier::Send(const std::string& lines) const {
-  if (fd_ < 0) return absl::OkStatus();
+  if (!fd_.is_open()) return absl::OkStatus();
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
   std::memcpy(where.sun_path, address_.data(), address_.size());
@@ -113,7 +102,7 @@ absl::Status Notifier::Send(const std::string& lines) const {
                                            (address_[0] == '\0' ? 0 : 1));
   const Clock::time_point end = Clock::now() + kPatience;
   for (;;) {
-    if (sendto(fd_, lines.data(), lines.size(), MSG_NOSIGNAL,
+    if (sendto(fd_.get(), lines.data(), lines.size(), MSG_NOSIGNAL,
                reinterpret_cast<const sockaddr*>(&where), size) >= 0) {
       return absl::OkStatus();
     }
@@ -126,6 +115,24 @@ absl::Status Notifier::Send(const std::string& lines) const {
     }
     std::this_thread::sleep_for(kPause);
   }
+}
+
+absl::Status WriteReadyFile(const std::string& path, const std::vector<std::string>& grpc,
+                            const std::string& http) {
+  const nlohmann::ordered_json ready = {{"grpc", grpc}, {"http", http}, {"pid", getpid()}};
+  const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
+  const auto failed = [&] {
+    const int error = errno;
+    std::remove(temporary.c_str());
+    return absl::UnavailableError(
+        absl::StrCat("cannot write --ready_file ", path, ": ", std::strerror(error)));
+  };
+  std::ofstream file(temporary);
+  // The path of a socket may contain bytes that are not valid in JSON.
+  file << ready.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  file.close();
+  if (file.fail() || std::rename(temporary.c_str(), path.c_str()) != 0) return failed();
+  return absl::OkStatus();
 }
 
 }  // namespace quantd::process

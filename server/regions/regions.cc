@@ -2,21 +2,34 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
-#include "server/regions/leftovers.h"
-#include "server/regions/open_beneath.h"
+#include "server/regions/directory.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 
 namespace quantd::regions {
 namespace {
+
+// Identifies a file, whatever its name.
+struct Identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const Identity&) const = default;
+};
 
 constexpr uint64_t kSweepsALook = 60;
 constexpr uint64_t kWorthPreparing = 64 << 10;
@@ -68,6 +81,93 @@ uint64_t AllocatedBytes(const struct stat& status) {
 }
 
 }  // namespace
+
+// A file of a client, mapped as a whole, shared and guarded.
+class Mapping {
+ public:
+  // `file` is open for reading, and for writing if `writable`; the descriptor is not needed
+  // afterwards. Returns RESOURCE_EXHAUSTED if the system or the guard has no room. REQUIRES: size >
+  // 0.
+  static absl::StatusOr<std::shared_ptr<Mapping>> Map(int file, const struct stat& status,
+                                                      bool writable);
+  ~Mapping() {
+    Unguard(slot_);
+    munmap(data_, size_);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+  bool writable() const { return writable_; }
+  const Identity& identity() const { return identity_; }
+  bool damaged() const { return IsDamaged(slot_); }
+
+  // Maps the pages of a span in bulk before it is written for the first time. One by one they cost
+  // four to ten times as much, because the kernel maps no neighbours of a page that is written.
+  void Prepare(size_t offset, size_t size, absl::FunctionRef<bool()> stop);
+
+  // Whether the mapping still shows the file with this status. An inode number is not reused while
+  // its file is mapped, so it is never that of another file.
+  bool Shows(const struct stat& status) const {
+    return IsOf(status) && size_ == static_cast<uint64_t>(status.st_size) && !damaged();
+  }
+  bool IsOf(const struct stat& status) const {
+    return identity_ == Identity{status.st_dev, status.st_ino};
+  }
+
+  // Guarded by the owner: when the mapping was last asked for, and how many bytes of its file the
+  // server may have touched first.
+  std::chrono::steady_clock::time_point last_use;
+  uint64_t holes = 0;
+
+ private:
+  static constexpr size_t kPiece = 1 << 20;
+  Mapping(uint8_t* data, const struct stat& status, bool writable, int slot)
+      : data_(data),
+        size_(static_cast<size_t>(status.st_size)),
+        identity_{status.st_dev, status.st_ino},
+        writable_(writable),
+        slot_(slot),
+        prepared_(std::make_unique<std::atomic<bool>[]>(size_ / kPiece + 1)) {}
+
+  uint8_t* const data_;
+  const size_t size_;
+  const Identity identity_;
+  const bool writable_;
+  const int slot_;
+  std::unique_ptr<std::atomic<bool>[]> prepared_;  // one per kPiece bytes
+};
+
+absl::StatusOr<std::shared_ptr<Mapping>> Mapping::Map(int file, const struct stat& status,
+                                                      bool writable) {
+  const auto size = static_cast<size_t>(status.st_size);
+  void* const data =
+      mmap(nullptr, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
+  if (data == MAP_FAILED) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("its ", size, " bytes can't be mapped: ", std::strerror(errno)));
+  }
+  const int slot = ProtectFromSigbus(static_cast<uint8_t*>(data), size);
+  if (slot < 0) {
+    munmap(data, size);
+    return absl::ResourceExhaustedError(absl::StrCat("all ", kMaxGuarded, " mappings are in use"));
+  }
+  return std::shared_ptr<Mapping>(new Mapping(static_cast<uint8_t*>(data), status, writable, slot));
+}
+
+void Mapping::Prepare(size_t offset, size_t size, absl::FunctionRef<bool()> stop) {
+  for (size_t piece = offset / kPiece; piece * kPiece < offset + size; ++piece) {
+    if (prepared_[piece].exchange(true, std::memory_order_relaxed)) continue;
+    if (stop()) return;
+    // Before Linux 5.14 this advice does not exist, and pages are mapped one by one. The guard
+    // handles pages that the file has lost.
+    const size_t begin = piece * kPiece;
+    madvise(data_ + begin, std::min(kPiece, size_ - begin), MADV_POPULATE_READ);
+  }
+}
+
+bool SharedSpan::damaged() const { return mapping_ != nullptr && mapping_->damaged(); }
 
 bool SharedSpan::Overlaps(uint64_t size, const SharedSpan& other) const {
   if (mapping_ == nullptr || other.mapping_ == nullptr) return false;

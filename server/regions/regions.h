@@ -29,10 +29,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/net/unique_fd.h"
-#include "server/regions/mapping.h"
-#include "server/regions/name.h"
+#include "server/regions/sigbus_guard.h"
 
 namespace quantd::regions {
+
+class Mapping;
 
 struct Limits {
   size_t mappings = kMaxGuarded / 2;  // the other half: mappings that are about to be removed
@@ -56,7 +57,7 @@ class SharedSpan {
   // Any process that has the file may change the bytes at any time. Do not write to a span that was
   // found for reading.
   absl::Span<uint8_t> bytes() const { return bytes_; }
-  bool damaged() const { return mapping_ != nullptr && mapping_->damaged(); }
+  bool damaged() const;
   // Call this before the first `size` bytes are written, if they are many: it saves page faults. It
   // ends early if `stop` returns true.
   void Prepare(uint64_t size, absl::FunctionRef<bool()> stop) const;

@@ -5,13 +5,15 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
+#include "quantd/executor.h"
 #include "server/admission/admission.h"
 #include "server/memory/buffer.h"
 #include "server/metrics/metrics.h"
 #include "server/regions/regions.h"
 #include "server/rpc/call.h"
-#include "server/rpc/executors.h"
 #include "server/scheduling/compute_slots.h"
 #include "server/scheduling/policy.h"
 #include "server/scheduling/thread_pool.h"
@@ -19,6 +21,27 @@
 #include "server/transport/encoding.h"
 
 namespace quantd::rpc {
+
+// The threads of kernels, by the number of cores that a computation has. Thread-safe.
+class Executors {
+ public:
+  explicit Executors(int cores) {
+    for (int threads = 1; threads < cores; threads *= 2) Add(threads);
+    Add(cores);
+  }
+
+  // An executor that uses at most `cores`, and more than half of them. REQUIRES: cores >= 1.
+  const Executor& of(int cores) const {
+    size_t index = all_.size() - 1;
+    while (all_[index]->threads() > cores) --index;
+    return *all_[index];
+  }
+
+ private:
+  void Add(int threads) { all_.push_back(std::make_unique<Executor>(threads)); }
+
+  std::vector<std::unique_ptr<Executor>> all_;
+};
 
 struct Backend {
   Calls& calls;

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "server/rpc/messages.h"
-#include "server/wire/encode.h"
 #include "server/wire/status_details.h"
 
 namespace quantd::rpc {

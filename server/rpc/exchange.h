@@ -18,19 +18,22 @@
 //   router.Add("/package.Service/Echo",
 //              [&](transport::ServerCall& stream) { ServeEcho(calls, pool, stream); });
 //
-// A call with one request and one response is the same without the loop; one_response.h needs no
-// coroutine for it.
+// A call with one request and one response is the same without the loop; calls.h has a function for
+// it, which needs no coroutine.
 #ifndef QUANTD_SERVER_RPC_EXCHANGE_H_
 #define QUANTD_SERVER_RPC_EXCHANGE_H_
 
 #include <google/protobuf/message_lite.h>
 
 #include <coroutine>
+#include <cstring>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "server/loop/event.h"
 #include "server/memory/buffer.h"
 #include "server/transport/server_call.h"
+#include "server/wire/encode.h"
 
 namespace quantd::rpc {
 
@@ -82,6 +85,22 @@ class Exchange {
   absl::Status status_;
   loop::Event event_;
 };
+
+// Returns INVALID_ARGUMENT if the bytes are not a valid message.
+inline absl::Status Parse(const transport::Message& from, google::protobuf::MessageLite& message) {
+  if (message.ParseFromArray(from.buffer.data(), static_cast<int>(from.size))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("the message is truncated or not a " + message.GetTypeName());
+}
+
+// Bytes to send; an empty piece: there was no memory for them.
+static_assert(wire::kRoomBefore >= transport::kPrefixBytes);
+inline memory::Piece ToPiece(absl::string_view bytes, memory::Pool& pool) {
+  memory::Piece piece = wire::MakePiece(bytes.size(), pool);
+  if (piece.begin != nullptr) std::memcpy(piece.begin, bytes.data(), bytes.size());
+  return piece;
+}
 
 }  // namespace quantd::rpc
 

@@ -6,7 +6,6 @@
 #include "server/loop/event.h"
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/exchange.h"
-#include "server/rpc/messages.h"
 #include "server/wire/encode.h"
 
 namespace quantd::rpc {

@@ -34,20 +34,14 @@ absl::StatusOr<SharedSpan> FindOne(regions::Regions* regions, const std::string&
 
 }  // namespace
 
-absl::Status SharedTensors::FindTensor(regions::Regions* regions, const wire::SharedTensor& shared,
-                                       TensorView& tensor) {
-  absl::StatusOr<SharedSpan> span =
-      FindOne(regions, NameOf(shared.field), shared.reference, Access::kRead);
-  if (!span.ok()) return span.status();
-  tensor.bytes = span->bytes();
-  inputs_.push_back({shared.field, shared.reference.region, *std::move(span)});
-  return absl::OkStatus();
-}
-
 absl::Status SharedTensors::Find(regions::Regions* regions, wire::Request& request) {
   for (const wire::SharedTensor& shared : request.shared) {
     TensorView& tensor = wire::TensorOf(request, shared.field);
-    if (absl::Status found = FindTensor(regions, shared, tensor); !found.ok()) return found;
+    absl::StatusOr<SharedSpan> span =
+        FindOne(regions, NameOf(shared.field), shared.reference, Access::kRead);
+    if (!span.ok()) return span.status();
+    tensor.bytes = span->bytes();
+    inputs_.push_back({shared.field, shared.reference.region, *std::move(span)});
     if (shared.field != wire::TensorField::kX) copied_bytes_ += tensor.bytes.size();
   }
   if (request.output.has_value()) {

@@ -26,10 +26,6 @@ class SharedTensors {
   // of Regions::Find, or UNIMPLEMENTED if the request names a span and `regions` is null.
   absl::Status Find(regions::Regions* regions, wire::Request& request);
 
-  // Does this for one tensor.
-  absl::Status FindTensor(regions::Regions* regions, const wire::SharedTensor& shared,
-                          TensorView& tensor);
-
   // The bytes that Copy allocates.
   uint64_t copied_bytes() const { return copied_bytes_; }
   // Copies scales and zero points out of shared memory, because they decide which kernel runs. x

@@ -30,11 +30,6 @@ bool IsZero(const std::array<uint8_t, n>& bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
 }
 
-template <size_t n>
-std::string Write(const std::array<uint8_t, n>& bytes) {
-  return absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), n});
-}
-
 }  // namespace
 
 std::optional<Context> ParseTraceParent(absl::string_view text) {
@@ -58,10 +53,12 @@ std::optional<Context> ParseTraceParent(absl::string_view text) {
 }
 
 std::string TraceParent(const Context& context) {
-  return absl::StrCat("00-", Write(context.trace_id), "-", Write(context.span_id), "-",
+  return absl::StrCat("00-", Hexadecimal(context.trace_id), "-", Hexadecimal(context.span_id), "-",
                       context.sampled ? "01" : "00");
 }
 
-std::string Hexadecimal(const TraceId& id) { return Write(id); }
+std::string Hexadecimal(absl::Span<const uint8_t> id) {
+  return absl::BytesToHexString({reinterpret_cast<const char*>(id.data()), id.size()});
+}
 
 }  // namespace quantd::trace

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace quantd::trace {
 
@@ -28,7 +29,8 @@ std::optional<Context> ParseTraceParent(absl::string_view text);
 // The text of version 00.
 std::string TraceParent(const Context& context);
 
-std::string Hexadecimal(const TraceId& id);
+// Of a trace or a span.
+std::string Hexadecimal(absl::Span<const uint8_t> id);
 
 }  // namespace quantd::trace
 

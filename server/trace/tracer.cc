@@ -10,7 +10,6 @@
 #include <system_error>
 
 #include "absl/random/random.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/log/format.h"
@@ -37,11 +36,6 @@ std::array<uint8_t, n> RandomId() {
   return id;
 }
 
-template <size_t n>
-std::string Hex(const std::array<uint8_t, n>& id) {
-  return absl::BytesToHexString({reinterpret_cast<const char*>(id.data()), n});
-}
-
 std::string Attribute(absl::string_view key, const std::variant<std::string, int64_t>& value) {
   const auto* const text = std::get_if<std::string>(&value);
   const std::string any = text != nullptr
@@ -51,10 +45,10 @@ std::string Attribute(absl::string_view key, const std::variant<std::string, int
 }
 
 std::string SpanText(const Span& span) {
-  std::string out = absl::StrCat("{\"traceId\":\"", Hex(span.trace_id), "\",\"spanId\":\"",
-                                 Hex(span.span_id), "\"");
+  std::string out = absl::StrCat("{\"traceId\":\"", Hexadecimal(span.trace_id), "\",\"spanId\":\"",
+                                 Hexadecimal(span.span_id), "\"");
   if (span.parent_id != SpanId{}) {
-    absl::StrAppend(&out, ",\"parentSpanId\":\"", Hex(span.parent_id), "\"");
+    absl::StrAppend(&out, ",\"parentSpanId\":\"", Hexadecimal(span.parent_id), "\"");
   }
   absl::StrAppend(&out, ",\"name\":", JsonText(span.name), ",\"kind\":", kServer,
                   ",\"startTimeUnixNano\":\"", span.begin, "\",\"endTimeUnixNano\":\"", span.end,

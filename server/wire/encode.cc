@@ -13,20 +13,117 @@
 #include "server/wire/encode.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "quantd/field_error.h"
 #include "quantd/v1/quantization.pb.h"
 #include "quantd/values.h"
-#include "server/wire/response_parts.h"
 #include "server/wire/status_details.h"
 #include "server/wire/writer.h"
 
 namespace quantd::wire {
 namespace {
+
+// The alignment of large tensors: a cache line.
+constexpr uint64_t kAlignment = 64;
+
+// A stream's envelope: id, and tag and length of the response.
+constexpr uint64_t kEnvelopeBytes = 1 + kMaxVarintSize + 1 + kMaxVarintSize;
+
+// QuantizationError with its tag and length: three doubles and two varints.
+constexpr uint64_t kMaxErrorBytes = 2 + 3 * (1 + 8) + 2 * (1 + kMaxVarintSize);
+
+// The numbers of a response's fields; 0: it does not have the field.
+struct ResponseFields {
+  uint32_t y = 0, y_scale = 0, y_zero_point = 0, y_tensor_scale = 0;
+  uint32_t quantization_error = 0;
+};
+template <typename Response>
+constexpr ResponseFields FieldsOf() {
+  ResponseFields fields;
+  fields.y = Response::kYFieldNumber;
+  if constexpr (requires { Response::kYScaleFieldNumber; }) {
+    fields.y_scale = Response::kYScaleFieldNumber;
+    fields.y_zero_point = Response::kYZeroPointFieldNumber;
+    fields.y_tensor_scale = Response::kYTensorScaleFieldNumber;
+  }
+  if constexpr (requires { Response::kQuantizationErrorFieldNumber; }) {
+    fields.quantization_error = Response::kQuantizationErrorFieldNumber;
+  }
+  return fields;
+}
+// Indexed by method.
+constexpr auto kResponseFields = std::to_array(
+    {FieldsOf<v1::QuantizeResponse>(), FieldsOf<v1::DequantizeResponse>(),
+     FieldsOf<v1::DynamicQuantizeResponse>(), FieldsOf<v1::QuantizeEmbeddingsResponse>()});
+static_assert(kResponseFields.size() == kOperations);
+const ResponseFields& FieldsOf(Method method) { return kResponseFields[OperationIndex(method)]; }
+
+// Sizes count one byte for each tag.
+constexpr bool HasShortTag(uint32_t number) { return number < 16; }
+static_assert(
+    [] {
+      for (const MethodInfo& info : kMethods) {
+        if (!HasShortTag(info.item_response)) return false;
+      }
+      for (const ResponseFields& fields : kResponseFields) {
+        for (const uint32_t number : {fields.y, fields.y_scale, fields.y_zero_point,
+                                      fields.y_tensor_scale, fields.quantization_error}) {
+          if (!HasShortTag(number)) return false;
+        }
+      }
+      return HasShortTag(v1::Tensor::kRawDataFieldNumber) &&
+             HasShortTag(v1::Tensor::kSharedMemoryFieldNumber);
+    }(),
+    "a field of a response has a tag of two bytes");
+
+struct ResponsePart {
+  uint32_t field_number;
+  const TensorLayout* tensor;
+  absl::Span<uint8_t> ResponseContents::* contents;
+  const SharedReference* place = nullptr;  // of elements that are not in the response
+};
+using ResponseParts = absl::InlinedVector<ResponsePart, 4>;
+
+ResponseParts PartsOf(const ResponseLayout& layout) {
+  const SharedReference* const place = layout.output ? &*layout.output : nullptr;
+  const ResponseFields& fields = FieldsOf(layout.method);
+  ResponseParts parts = {{fields.y, &layout.y, &ResponseContents::y, place}};
+  const auto add = [&parts](uint32_t number, const std::optional<TensorLayout>& tensor,
+                            absl::Span<uint8_t> ResponseContents::* contents) {
+    if (tensor) parts.push_back({number, &*tensor, contents});
+  };
+  add(fields.y_scale, layout.y_scale, &ResponseContents::y_scale);
+  add(fields.y_zero_point, layout.y_zero_point, &ResponseContents::y_zero_point);
+  add(fields.y_tensor_scale, layout.y_tensor_scale, &ResponseContents::y_tensor_scale);
+  return parts;
+}
+
+// Bytes of the packed dimensions of `shape`.
+uint64_t ShapeBytes(const Shape& shape) {
+  uint64_t bytes = 0;
+  for (int64_t dimension : shape) bytes += VarintSize(static_cast<uint64_t>(dimension));
+  return bytes;
+}
+
+// The most bytes of a SharedMemoryReference.
+uint64_t MaxReferenceBytes(const SharedReference& place) {
+  return 3 * (1 + kMaxVarintSize) + place.region.size();
+}
+
+// The most bytes before a tensor's elements: data_type, and tags and lengths of the field, of the
+// shape and of the elements (twice, because values are in a message of their own).
+uint64_t MaxTensorHeaderBytes(const TensorLayout& tensor) {
+  return 4 * (1 + kMaxVarintSize) + 2 + ShapeBytes(tensor.shape);
+}
 
 // For smaller tensors kernels gain nothing from an aligned start.
 constexpr uint64_t kAlignFromBytes = 4096;
@@ -135,7 +232,46 @@ void WriteError(Method method, const QuantizationError& error, Writer& writer) {
   writer.Skip(size);
 }
 
+constexpr uint64_t kTooMuch = std::numeric_limits<uint64_t>::max();
+
+uint64_t Add(uint64_t a, uint64_t b) { return a > kTooMuch - b ? kTooMuch : a + b; }
+uint64_t Multiply(uint64_t a, uint64_t b) { return b != 0 && a > kTooMuch / b ? kTooMuch : a * b; }
+
+// The most bytes of one value in a message.
+uint64_t ValueBytes(DataType type) {
+  const DataTypeInfo& info = Info(type);
+  if (info.kind != DataTypeKind::kInteger) return sizeof(float);
+  return info.minimum < 0 ? kMaxVarintSize : VarintSize(info.maximum);
+}
+
 }  // namespace
+
+uint64_t MaxEncodedBytes(const ResponseLayout& layout) {
+  uint64_t bytes = kEnvelopeBytes + (layout.report_error ? kMaxErrorBytes : 0);
+  for (const ResponsePart& part : PartsOf(layout)) {
+    uint64_t payload = part.tensor->bytes;
+    if (part.place != nullptr) {
+      payload = MaxReferenceBytes(*part.place);
+    } else if (layout.encoding == Encoding::kValues) {
+      payload = Multiply(static_cast<uint64_t>(part.tensor->elements),
+                         ValueBytes(part.tensor->data_type));
+    }
+    bytes = Add(bytes, Add(payload, MaxTensorHeaderBytes(*part.tensor)));
+  }
+  return bytes;
+}
+
+uint64_t ResponseMemoryBytes(const ResponseLayout& layout) {
+  uint64_t bytes = memory::Pool::Footprint(Add(MaxEncodedBytes(layout), kAlignment));
+  if (layout.encoding == Encoding::kRaw) return bytes;
+  // The packed bytes (once more while the core unpacks them), and each value twice: as the core
+  // unpacks it, and in the generated message.
+  for (const ResponsePart& part : PartsOf(layout)) {
+    bytes = Add(bytes, Multiply(part.tensor->bytes, 2));
+    bytes = Add(bytes, Multiply(static_cast<uint64_t>(part.tensor->elements), 2 * sizeof(int64_t)));
+  }
+  return bytes;
+}
 
 memory::Piece MakePiece(size_t size, memory::Pool& pool) {
   memory::Buffer buffer = pool.Allocate(kRoomBefore + size);

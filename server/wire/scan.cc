@@ -87,17 +87,6 @@ const uint8_t* Scanner::ReadTag(Field& field) const {
   return field.number == 0 ? nullptr : at;
 }
 
-bool Scanner::IsCutOff(Field& field, uint64_t& size) const {
-  if (ok_) return false;
-  const uint8_t* at = ReadTag(field);
-  if (at == nullptr || field.type != WireType::kBytes) return false;
-  at = ReadVarint(at, kMaxLengthBytes, size);
-  if (at == nullptr || size > kMaxLength) return false;
-  field.whole = rest_;
-  field.payload = rest_.subspan(static_cast<size_t>(at - rest_.data()));
-  return true;
-}
-
 bool Scanner::Next(Field& field) {
   if (!ok_ || rest_.empty()) return false;
   const uint8_t* at = MayReadOne() ? ReadTag(field) : nullptr;

@@ -61,11 +61,6 @@ class Scanner {
   bool Next(Field& field);
   // False after an error. Fields that were read before it remain valid.
   bool ok() const { return ok_; }
-  // The bytes after the last field; after an error those from the invalid field on.
-  BytesView rest() const { return rest_; }
-  // After an error: whether the invalid field would be a kBytes field if the message continued. If
-  // so, sets `field` to the field so far, and `size` to the announced length of its payload.
-  bool IsCutOff(Field& field, uint64_t& size) const;
 
  private:
   bool MayReadOne() const { return left_ == nullptr || (*left_ != 0 && (*left_)-- != 0); }

@@ -1,5 +1,5 @@
 // Writes protobuf's wire format. For what the generated messages can't do: a tensor whose bytes are
-// written later, in place, and messages for which this project has no proto.
+// written later, in place, and messages that are copied in part.
 #ifndef QUANTD_SERVER_WIRE_WRITER_H_
 #define QUANTD_SERVER_WIRE_WRITER_H_
 
@@ -42,10 +42,6 @@ class Writer {
     Tag(number, WireType::kVarint);
     Varint(value);
   }
-  void Fixed64Field(uint32_t number, uint64_t value) {
-    Tag(number, WireType::kFixed64);
-    for (int i = 0; i < 8; ++i) *position_++ = static_cast<uint8_t>(value >> (8 * i));
-  }
   // Writes the head of a field; its `length` bytes follow.
   void BytesHeader(uint32_t number, uint64_t length) {
     Tag(number, WireType::kBytes);
@@ -57,25 +53,11 @@ class Writer {
   uint8_t* position_;
 };
 
-// Appends to a string what write(writer) writes, which must be one call of a Writer function.
-template <typename Write>
-void Append(std::string& out, const Write& write) {
-  uint8_t buffer[2 * kMaxVarintSize];
-  Writer writer(buffer);
-  write(writer);
-  out.append(reinterpret_cast<char*>(buffer), writer.position() - buffer);
-}
-inline void AppendVarintField(uint32_t number, uint64_t value, std::string& out) {
-  Append(out, [&](Writer& writer) { writer.VarintField(number, value); });
-}
-inline void AppendFixed64Field(uint32_t number, uint64_t value, std::string& out) {
-  Append(out, [&](Writer& writer) { writer.Fixed64Field(number, value); });
-}
-inline void AppendBytesHeader(uint32_t number, uint64_t length, std::string& out) {
-  Append(out, [&](Writer& writer) { writer.BytesHeader(number, length); });
-}
 inline void AppendBytesField(uint32_t number, absl::string_view bytes, std::string& out) {
-  AppendBytesHeader(number, bytes.size(), out);
+  uint8_t head[2 * kMaxVarintSize];
+  Writer writer(head);
+  writer.BytesHeader(number, bytes.size());
+  out.append(reinterpret_cast<char*>(head), writer.position() - head);
   out.append(bytes.data(), bytes.size());
 }
 

@@ -4,9 +4,9 @@
 
 #include "server/log/log.h"
 #include "server/options/options.h"
-#include "server/process/descriptors.h"
+#include "server/process/limits.h"
 #include "server/process/malloc.h"
-#include "server/process/ready_file.h"
+#include "server/process/notify.h"
 #include "server/process/signals.h"
 #include "server/server.h"
 #include "test_service.h"

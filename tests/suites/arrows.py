@@ -39,7 +39,7 @@ ROOMS = {
     "server/memory": [],
     "server/net": [],
     "server/regions": ["server/net"],
-    "server/process": [],
+    "server/process": ["server/net"],
     "server/access": ["server/net"],
     "server/http": ["server/access", "server/log", "server/loop", "server/net", "server/scheduling"],
     "server/options": ["server/log", "server/memory", "server/net", "server/scheduling", "server/transport"],
@@ -97,7 +97,7 @@ DIALECT = [
 ]
 # The clock that can jump is only shown: in logs, spans, headers, ages of files and dates of certificates. All that waits uses steady clocks.
 WALL_CLOCK = r"system_clock|CLOCK_REALTIME|absl::Now\(|gettimeofday|\btime\((nullptr|0|&)"
-SHOWS_THE_TIME = r"^server/(log/|trace/|access/certificates|http/response|regions/leftovers|rpc/call_metrics|status\.cc)"
+SHOWS_THE_TIME = r"^server/(log/|trace/|access/certificates|http/response|regions/directory|rpc/call_metrics|status\.cc)"
 MAX_WIDTH = 100
 # How many lines of product and of tests a room may have. To raise one is a line of a diff that somebody has to defend.
 # A row counts what the rows below its folder do not.

@@ -1,5 +1,3 @@
-#include "server/process/ready_file.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -7,6 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "server/process/notify.h"
 
 namespace quantd::process {
 namespace {

@@ -1,6 +1,4 @@
 // Files of dead clients are removed, and no others.
-#include "server/regions/leftovers.h"
-
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -8,6 +6,7 @@
 #include <chrono>
 
 #include "regions_testing.h"
+#include "server/regions/directory.h"
 
 namespace quantd::regions {
 namespace {

@@ -1,10 +1,10 @@
 // Which names a region may have.
-#include "server/regions/name.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "server/regions/directory.h"
 
 namespace quantd::regions {
 namespace {

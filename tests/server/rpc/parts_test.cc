@@ -4,9 +4,9 @@
 #include <chrono>
 
 #include "absl/time/time.h"
-#include "server/rpc/executors.h"
+#include "server/rpc/backend.h"
 #include "server/rpc/timeline.h"
-#include "server/transport_limits.h"
+#include "server/transport_numbers.h"
 
 namespace quantd::rpc {
 namespace {
