@@ -88,7 +88,8 @@ TEST(ParseCommandLine, MemoryIsDividedAsItIsTold) {
   EXPECT_TRUE(options.memory.limited_by_receiving);
   // Memory is left for the known numbers of threads, connections and calls.
   const uint64_t limit = memory::LimitBytes();
-  EXPECT_EQ(options.memory.idle, memory::kProcessBytes + 7 * memory::kThreadBytes +
+  const uint64_t threads = options.policy().threads();
+  EXPECT_EQ(options.memory.idle, memory::kProcessBytes + threads * memory::kThreadBytes +
                                      100 * memory::kConnectionBytes + 386 * memory::kCallBytes +
                                      limit / 16);
   ASSERT_TRUE(Parse({"--listen=a:1", "--memory_budget_bytes=0", "--receive_budget_bytes=0"}).ok());
