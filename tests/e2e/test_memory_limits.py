@@ -25,7 +25,7 @@ LEFT = 40 * MIB
 
 def shares(limit, threads, loops, connections, calls):
     """The table of deploy/OPERATIONS.md: memory when idle, for requests, and for receiving."""
-    idle = 24 * MIB + (2 * threads + loops) * (192 << 10) + connections * (28 << 10) + calls * (10 << 10) + limit // 16
+    idle = 24 * MIB + (3 * threads + 16 + loops) * (192 << 10) + connections * (28 << 10) + calls * (10 << 10) + limit // 16
     requests = (limit - idle) // 16 * 9
     return idle, requests, limit - idle - requests
 
