@@ -1,9 +1,12 @@
 #include "server/access/certificates.h"
 
+#include <openssl/asn1.h>
+#include <openssl/bn.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -70,6 +73,22 @@ void SetManners(SSL_CTX* context, Protocol protocol, bool resumes) {
                              const_cast<absl::string_view*>(&names[index]));
 }
 
+absl::Time TimeOf(const ASN1_TIME* time) {
+  std::tm parts{};
+  if (time == nullptr || ASN1_TIME_to_tm(time, &parts) != 1) return absl::InfiniteFuture();
+  return absl::FromTM(parts, absl::UTCTimeZone());
+}
+
+// In hexadecimal, as openssl prints it.
+std::string Serial(const X509* certificate) {
+  BIGNUM* const number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), nullptr);
+  char* const text = number == nullptr ? nullptr : BN_bn2hex(number);
+  std::string serial = text == nullptr ? "?" : text;
+  OPENSSL_free(text);
+  BN_free(number);
+  return serial;
+}
+
 }  // namespace
 
 absl::StatusOr<Certificates::Loaded> Certificates::Read(const TlsFiles& files) {
@@ -122,7 +141,8 @@ absl::StatusOr<Certificates::Loaded> Certificates::Read(const TlsFiles& files) {
     }
     loaded.contexts[static_cast<size_t>(protocol)] = std::move(context);
   }
-  loaded.validity = {Serial(own), NotBefore(own), NotAfter(own)};
+  loaded.validity = {Serial(own), TimeOf(X509_get0_notBefore(own)),
+                     TimeOf(X509_get0_notAfter(own))};
   return loaded;
 }
 

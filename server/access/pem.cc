@@ -1,9 +1,7 @@
 #include "server/access/pem.h"
 
 #include <fcntl.h>
-#include <openssl/asn1.h>
 #include <openssl/bio.h>
-#include <openssl/bn.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <sys/stat.h>
@@ -11,7 +9,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -25,12 +22,6 @@ using BioPointer = std::unique_ptr<BIO, Free<BIO_free_all>>;
 
 BioPointer Memory(const std::string& text) {
   return BioPointer(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
-absl::Time TimeOf(const ASN1_TIME* time) {
-  std::tm parts{};
-  if (time == nullptr || ASN1_TIME_to_tm(time, &parts) != 1) return absl::InfiniteFuture();
-  return absl::FromTM(parts, absl::UTCTimeZone());
 }
 
 // Whether an errno of open, fstat or read says nothing about the file, which may be readable later.
@@ -120,19 +111,6 @@ absl::StatusOr<KeyPointer> ReadKey(const std::string& path, absl::string_view fl
   const std::string why = TakeError();
   if (asked) return Wrong(path, "the key is encrypted, must be without a password", flag);
   return Wrong(path, none ? "contains no PEM key" : absl::StrCat("the key: ", why), flag);
-}
-
-absl::Time NotBefore(const X509* certificate) { return TimeOf(X509_get0_notBefore(certificate)); }
-
-absl::Time NotAfter(const X509* certificate) { return TimeOf(X509_get0_notAfter(certificate)); }
-
-std::string Serial(const X509* certificate) {
-  BIGNUM* const number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), nullptr);
-  char* const text = number == nullptr ? nullptr : BN_bn2hex(number);
-  std::string serial = text == nullptr ? "?" : text;
-  OPENSSL_free(text);
-  BN_free(number);
-  return serial;
 }
 
 }  // namespace quantd::access

@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 
 namespace quantd::access {
 
@@ -41,11 +40,6 @@ absl::StatusOr<std::vector<X509Pointer>> ReadCertificates(const std::string& pat
                                                           absl::string_view flag);
 // The private key in the file. It must not be encrypted: nobody could enter the password.
 absl::StatusOr<KeyPointer> ReadKey(const std::string& path, absl::string_view flag);
-
-absl::Time NotBefore(const X509* certificate);
-absl::Time NotAfter(const X509* certificate);
-// The serial number in hexadecimal, as openssl prints it.
-std::string Serial(const X509* certificate);
 
 // Returns the text of OpenSSL's last error and clears it.
 std::string TakeError();

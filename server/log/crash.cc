@@ -219,13 +219,14 @@ int FindBuildId(dl_phdr_info* info, size_t /*size*/, void* found) {
   return 1;  // only for the program, which comes first
 }
 
-}  // namespace
-
+// This program's GNU build id in hexadecimal, or "".
 std::string BuildId() {
   std::string id;
   dl_iterate_phdr(FindBuildId, &id);
   return id;
 }
+
+}  // namespace
 
 void InstallCrashHandler(const CrashSettings& settings) {
   state.descriptor = settings.descriptor;

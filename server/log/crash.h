@@ -29,9 +29,6 @@ struct CrashSettings {
 // theirs.
 void InstallCrashHandler(const CrashSettings& settings);
 
-// This program's GNU build id in hexadecimal, or "".
-std::string BuildId();
-
 }  // namespace quantd::log
 
 #endif  // QUANTD_SERVER_LOG_CRASH_H_

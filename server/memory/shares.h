@@ -1,12 +1,21 @@
-// How the memory of the process is divided. A pure function; deploy/OPERATIONS.md describes it with
+// How much memory the process may use, and how it is divided; deploy/OPERATIONS.md describes it with
 // its figures.
 #ifndef QUANTD_SERVER_MEMORY_SHARES_H_
 #define QUANTD_SERVER_MEMORY_SHARES_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 namespace quantd::memory {
+
+// The lowest memory limit of the process's cgroup and its ancestors (versions 2 and 1); 0 if there
+// is none. `root` is prefixed to /proc and /sys, for tests.
+uint64_t CgroupLimitBytes(const std::string& root);
+
+// The container's limit, but at most the machine's memory. Without a container, half of the
+// machine's memory, because the machine has other work to do.
+uint64_t LimitBytes();
 
 struct Shares {
   uint64_t limit = 0;         // of the container, or the value that is used instead
@@ -47,6 +56,7 @@ struct Wanted {
   bool shared_memory = false;  // --shared_memory_dir is given
 };
 
+// A pure function.
 constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
   constexpr uint64_t kLeast = 4 << 20;  // even if no memory is left: one small request at a time
   Shares shares;

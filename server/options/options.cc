@@ -21,7 +21,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "quantd/executor.h"
-#include "server/memory/container.h"
 #include "server/net/listen.h"
 #include "server/scheduling/policy.h"
 

@@ -1,6 +1,4 @@
 // The queue and its thread: readers that stop, pipes that close, disks that are full.
-#include "server/log/logger.h"
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/log/log.h"
 
 namespace quantd::log {
 namespace {
@@ -66,19 +65,19 @@ std::vector<std::string> Lines(const std::string& text) {
 
 TEST(Logger, LinesOfManyThreadsComeWhole) {
   Pipe pipe;
-  Logger logger(pipe.writer(), Format::kJson);
+  Start({.format = Format::kJson, .descriptor = pipe.writer()});
   std::string text;
   std::thread reader([&] { text = pipe.Read(seconds(5)); });
   std::vector<std::thread> writers;
   for (int thread = 0; thread < 4; ++thread) {
-    writers.emplace_back([&logger, thread] {
+    writers.emplace_back([thread] {
       for (int i = 0; i < 100; ++i) {
-        logger.Write(Level::kInfo, "event", {{"thread", thread}, {"i", i}});
+        Info("event", {{"thread", thread}, {"i", i}});
       }
     });
   }
   for (std::thread& writer : writers) writer.join();
-  EXPECT_TRUE(logger.Close(seconds(20)));
+  Stop(seconds(20));
   pipe.CloseWriter();
   reader.join();
   const std::vector<std::string> lines = Lines(text);
@@ -86,57 +85,52 @@ TEST(Logger, LinesOfManyThreadsComeWhole) {
   for (const std::string& line : lines) {
     EXPECT_TRUE(line.front() == '{' && line.back() == '}') << line;
   }
-  EXPECT_EQ(logger.written(), 400u);
-  EXPECT_EQ(logger.dropped() + logger.failed(), 0u);
+  EXPECT_EQ(Written(), 400u);
+  EXPECT_EQ(CountLost().full + CountLost().failed, 0u);
 }
 
 TEST(Logger, NobodyWaitsForAReaderThatHasStopped) {
   Pipe pipe;
-  Logger logger(pipe.writer(), Format::kText);
+  Start({.format = Format::kText, .descriptor = pipe.writer()});
   // Many times more than the pipe and the queue can take.
   constexpr uint64_t kLines = 20'000;
   const auto begin = steady_clock::now();
   for (uint64_t i = 0; i < kLines; ++i) {
-    logger.Write(Level::kInfo, "event", {{"i", i}, {"filler", std::string(100, 'x')}});
+    Info("event", {{"i", i}, {"filler", std::string(100, 'x')}});
   }
   EXPECT_LT(steady_clock::now() - begin, seconds(20));
-  EXPECT_GT(logger.dropped(), kLines / 2);
+  EXPECT_GT(CountLost().full, kLines / 2);
   // The reader comes back: it gets the newest lines, and the number of those that were dropped.
   std::string text;
   std::thread reader([&] { text = pipe.Read(seconds(2)); });
-  EXPECT_TRUE(logger.Close(seconds(20)));
+  Stop(seconds(20));
   pipe.CloseWriter();
   reader.join();
   EXPECT_THAT(text, HasSubstr("warn: log lines were lost lines="));
   EXPECT_THAT(text, HasSubstr(absl::StrCat(" i=", kLines - 1, " ")));
-  EXPECT_EQ(logger.written() + logger.dropped(), kLines);
+  EXPECT_EQ(Written() + CountLost().full, kLines);
 }
 
 TEST(Logger, AClosedPipeAndAFullDiskAreCounted) {
   Pipe pipe;
   pipe.CloseReader();
-  Logger closed(pipe.writer(), Format::kText);
   const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
-  Logger disk(full, Format::kText);
-  Logger nothing(-1, Format::kText);
-  for (Logger* const logger : {&closed, &disk}) {
-    for (int i = 0; i < 10; ++i) logger->Write(Level::kInfo, "event", {});
-    EXPECT_TRUE(logger->Close(seconds(20)));
-    EXPECT_EQ(logger->failed(), 10u);
-    EXPECT_EQ(logger->written(), 0u);
+  for (const int broken : {pipe.writer(), full, -1}) {
+    Start({.format = Format::kText, .descriptor = broken});
+    for (int i = 0; i < 10; ++i) Info("event");
+    Stop(broken < 0 ? milliseconds(100) : seconds(20));
+    EXPECT_EQ(CountLost().failed, 10u);
+    EXPECT_EQ(Written(), 0u);
   }
-  nothing.Write(Level::kInfo, "event", {});
-  nothing.Close(milliseconds(100));
-  EXPECT_EQ(nothing.written(), 0u);
   close(full);
 }
 
 TEST(Logger, AReaderThatIsSlowGetsEveryLineThatFits) {
   Pipe pipe;
-  Logger logger(pipe.writer(), Format::kText);
-  constexpr size_t kLines = Logger::kMostWaiting / 2;
+  Start({.format = Format::kText, .descriptor = pipe.writer()});
+  constexpr size_t kLines = 512;  // half of those that may wait
   for (size_t i = 0; i < kLines; ++i) {
-    logger.Write(Level::kInfo, "event", {{"i", i}, {"filler", std::string(1000, 'x')}});
+    Info("event", {{"i", i}, {"filler", std::string(1000, 'x')}});
   }
   std::string text;
   std::thread reader([&] {
@@ -145,7 +139,7 @@ TEST(Logger, AReaderThatIsSlowGetsEveryLineThatFits) {
       text += more;
     }
   });
-  EXPECT_TRUE(logger.Close(seconds(30)));
+  Stop(seconds(30));
   reader.join();
   EXPECT_THAT(Lines(text), SizeIs(kLines));
 }

@@ -1,6 +1,4 @@
 // Limits of cgroups, read from folders that look like those of containers.
-#include "server/memory/container.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/memory/shares.h"
 
 namespace quantd::memory {
 namespace container_test {

@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "server/log/format.h"
-#include "server/memory/container.h"
 #include "server/memory/shares.h"
 
 namespace quantd::server {

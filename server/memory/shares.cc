@@ -1,10 +1,9 @@
-#include "server/memory/container.h"
+#include "server/memory/shares.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
-#include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
