@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Formats lines and writes them with a LineWriter. Thread-safe, except for Close and the destructor.
+// Formats lines and writes them. Thread-safe, except for Close and the destructor.
 class Logger : public LineWriter {
  public:
   // The most lines that wait: 1 MiB of memory.

@@ -1,5 +1,5 @@
-// How much memory the process may use, and how it is divided; deploy/OPERATIONS.md describes it with
-// its figures.
+// How much memory the process may use, and how it is divided; deploy/OPERATIONS.md describes it
+// with its figures.
 #ifndef QUANTD_SERVER_MEMORY_SHARES_H_
 #define QUANTD_SERVER_MEMORY_SHARES_H_
 
