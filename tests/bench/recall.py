@@ -1,5 +1,5 @@
 """What each kind of code costs in recall, in bytes and in time, on three sets of embeddings (recall_sets.py): writes the table of
-client/EMBEDDINGS.md and client/recall.svg, or shows them with --dry-run.
+client/EMBEDDINGS.md, or prints it with --dry-run.
 
     tests/bench/recall.sh                 in an environment with everything that it needs
     python tests/bench/recall.py [--sets=mixture,wordllama,minilm] [--wordnet=FOLDER] [--dry-run]
@@ -20,7 +20,7 @@ import recall_sets
 import quantd
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT, PICTURE = ROOT / "client" / "EMBEDDINGS.md", ROOT / "client" / "recall.svg"
+DOCUMENT = ROOT / "client" / "EMBEDDINGS.md"
 BEGIN, END = "<!-- recall -->", "<!-- end of recall -->"
 TITLES = {
     "mixture": "mixture, 100,000 x 384",
@@ -165,38 +165,6 @@ def table(names, found, costs):
         yield f"| {title} | {preset} | {searched} | {beside or ''} | {cost} | {recalls} |"
 
 
-def picture(names, found, path):
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"svg.hashsalt": "quantd", "svg.fonttype": "none", "font.size": 9})
-    figure, axes = plt.subplots(figsize=(7.2, 4.2))
-    for name, marker, colour in zip(names, "os^", ("#1f77b4", "#d95f02", "#1b9e77")):
-        points = sorted((found[key, name][1] + found[key, name][2], found[key, name][0], key) for key in ROWS)
-        axes.scatter([p[0] for p in points], [p[1] for p in points], marker=marker, color=colour, label=TITLES[name], alpha=0.8, s=22)
-        best, front = -1.0, []
-        for size, recall, _ in points:
-            if recall > best:
-                best = recall
-                front.append((size, recall))
-        axes.step(*zip(*front), where="post", color=colour, linewidth=1, alpha=0.6)
-    labels = {"bits": "bits", "bits-bits-100": "bits, rescored with bits", "bits-int8-40": "bits, 40 rescored with int8", "float16": "float16",
-              "int8-codes": "int8, codes against codes", "int8-query": "int8, the query stays float", "usearch-i8": "usearch-i8",
-              "float32": "float32"}  # fmt: skip
-    for key, label in labels.items():
-        recall, searched, beside = found[key, names[0]]
-        axes.annotate(label, (searched + beside, recall), textcoords="offset points", xytext=(4, -10), fontsize=7)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks([32, 64, 128, 256, 512, 1024, 2048], ["32", "64", "128", "256", "512", "1,024", "2,048"])
-    axes.set(xlabel="bytes a vector, those for rescoring among them", ylabel="recall@10", title="Recall against bytes; the lines: the best so far")
-    axes.grid(alpha=0.25)
-    axes.legend(loc="lower right")
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None, "Creator": None})
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default=",".join(TITLES))
@@ -213,7 +181,6 @@ def main():
         return
     before, rest = DOCUMENT.read_text().split(BEGIN)
     DOCUMENT.write_text(before + BEGIN + "\n" + lines + "\n" + END + rest.split(END)[1])
-    picture(names, found, PICTURE)
 
 
 if __name__ == "__main__":

