@@ -18,7 +18,7 @@ class OneMethod : public transport::CallHandler {
  public:
   int Find(absl::string_view path) const override;
   wire::CallStatus Refuse(const transport::ServerCall& stream, int method,
-                            const absl::Status& status) const override;
+                          const absl::Status& status) const override;
   bool AnyoneWaits() const override { return true; }
 
   rpc::Calls calls;
