@@ -1,32 +1,51 @@
 #include "server/transport/transport.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <deque>
+#include <mutex>
 #include <thread>
 #include <utility>
 
-#include "absl/synchronization/blocking_counter.h"
 #include "server/transport/acceptor.h"
 #include "server/transport/connection.h"
 
 namespace quantd::transport {
 namespace {
 
+// How many loops have not run a function yet. absl::BlockingCounter is not instrumented for TSan.
+class Countdown {
+ public:
+  explicit Countdown(size_t count) : left_(count) {}
+  void Down() {
+    const std::lock_guard lock(mutex_);
+    if (--left_ == 0) none_.notify_all();
+  }
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    none_.wait(lock, [this] { return left_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable none_;
+  size_t left_;
+};
+
 // Runs a function on the loop of a set.
 class Job final : public loop::Posted {
  public:
-  Job(absl::FunctionRef<void(ConnectionSet&)> function, ConnectionSet& set,
-      absl::BlockingCounter& left)
+  Job(absl::FunctionRef<void(ConnectionSet&)> function, ConnectionSet& set, Countdown& left)
       : function_(function), set_(set), left_(left) {}
 
  private:
   void Run() override {
     function_(set_);
-    left_.DecrementCount();
+    left_.Down();
   }
   absl::FunctionRef<void(ConnectionSet&)> function_;
   ConnectionSet& set_;
-  absl::BlockingCounter& left_;
+  Countdown& left_;
 };
 
 }  // namespace
@@ -41,7 +60,7 @@ Transport::Transport(TransportContext& context, const std::vector<loop::Loop*>& 
 Transport::~Transport() = default;
 
 void Transport::OnEveryLoop(absl::FunctionRef<void(ConnectionSet&)> function) {
-  absl::BlockingCounter left(static_cast<int>(sets_.size()));
+  Countdown left(sets_.size());
   std::deque<Job> jobs;
   for (const std::unique_ptr<ConnectionSet>& set : sets_) {
     set->loop().Post(jobs.emplace_back(function, *set, left));

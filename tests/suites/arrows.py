@@ -130,7 +130,7 @@ server/regions              872    621
 server/rpc                 2454   1558
 server/scheduling          1118    998
 server/trace                310    186
-server/transport           4870   3394
+server/transport           4873   3394
 server/wire                1826   2129
 server                     1255    213
 client/checkpoints         5406      0

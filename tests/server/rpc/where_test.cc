@@ -57,6 +57,9 @@ std::vector<Case> Cases() {
 class Where : public testing::TestWithParam<Case> {};
 
 TEST_P(Where, IsDecidedByItsEstimate) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  if (GetParam().leads) GTEST_SKIP() << "short work is not short with a sanitizer";
+#endif
   const TestServer server;
   const auto client = server.Connect();
   bool led = false;
