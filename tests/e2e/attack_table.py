@@ -218,7 +218,7 @@ def windows_below_zero(sender):
             stream = sender.next_stream()
             out.append(frame(HEADERS, END_HEADERS, stream, block) + b"".join(in_frames(stream, big)))
             block = AGAIN
-        for size in (0, 9000, 0, 65535, 1, 0, 65535) * 10:
+        for size in (0, 9000, 0, 65535, 1, 0, 65535) * 20:  # costs more than what the answered requests earn
             out.append(frame(SETTINGS, 0, 0, settings(window=size)))
         out += [reset(stream) for stream in range(sender.stream - 38, sender.stream + 2, 2)]
         yield b"".join(out)
