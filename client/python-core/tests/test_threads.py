@@ -111,13 +111,13 @@ busy, over = %(before)r == "others compute", False
 def compute():
     while not over:
         engine.dynamic_quantize(x)
-others = [threading.Thread(target=compute) for _ in range(3 if busy else 0)]
+others = [threading.Thread(target=compute, daemon=True) for _ in range(3 if busy else 0)]
 for thread in others:
     thread.start()
-for turn in range(10 if busy else 2):
+for turn in range(15 if busy else 2):
     child = os.fork()
     if child == 0:
-        signal.alarm(60)  # if it hangs
+        signal.alarm(30)  # if it hangs
         y = engine.dynamic_quantize(x).y.tobytes()
         again = quantd.local(threads=2).dynamic_quantize(x, output_type="int4").y.shape
         if turn %% 2:
