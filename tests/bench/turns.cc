@@ -105,12 +105,12 @@ std::vector<Series> TakeTurns(const std::vector<Side>& sides, int rounds) {
 
 Load Repeat(const std::function<absl::Status()>& run, double seconds, int threads) {
   const clockid_t clock = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-  if (threads > 1) FallAsleep();
   Load load;
   absl::Status status;
   // Repeats until the caches are filled and the pool's threads are awake, each on its own core: the
-  // kernel wakes them on the caller's core and moves them milliseconds later.
-  const double lead = threads > 1 ? std::min(0.01, seconds) : seconds / 10;
+  // kernel wakes them on the caller's core and moves them tens of milliseconds later, if another
+  // process was busy on theirs.
+  const double lead = threads > 1 ? std::min(0.06, 8 * seconds) : seconds / 10;
   const double start = Now(CLOCK_MONOTONIC);
   do {
     status.Update(run());
@@ -125,6 +125,7 @@ Load Repeat(const std::function<absl::Status()>& run, double seconds, int thread
     load.calls += static_cast<uint64_t>(batch);
     load.seconds = Now(clock) - begin;
   } while (load.seconds < seconds);
+  if (threads > 1) FallAsleep();
   load.total += load.calls;
   load.errors = status.ok() ? 0 : 1;
   return load;

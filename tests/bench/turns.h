@@ -72,8 +72,8 @@ std::vector<Series> TakeTurns(const std::vector<Side>& sides, int rounds);
 
 // A turn of work in this process, for `seconds`. Work on this thread alone is timed by its CPU
 // time, so that other programs affect it less. Work on several threads is timed by the wall clock,
-// and begins when all threads sleep: after work, the threads of a pool look for more for a while
-// (those of ONNX Runtime for tens of milliseconds).
+// and the turn ends when all threads sleep: after work, the threads of a pool look for more for a
+// while (those of ONNX Runtime for tens of milliseconds).
 Load Repeat(const std::function<absl::Status()>& run, double seconds, int threads);
 
 // Seconds of a clock: CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID or similar.
