@@ -42,9 +42,9 @@ class SharedExecutors {
   }
 
  private:
-  // When a process ends, oneTBB takes leave of the thread that ends it, with locks. In a child they
-  // may be held for ever, by threads that do not exist there. So the thread that forks takes its
-  // leave before; its next call introduces it again. Nothing is waited for: there is another handle.
+  // When a process ends, oneTBB takes leave of the thread that ends it, with locks. In a child
+  // they may be held for ever, by threads that do not exist there. So the thread that forks takes
+  // its leave before. There is another handle, so nothing is waited for.
   static void BeforeFork() {
     if (!Instance().started_.load(std::memory_order_acquire)) return;
     oneapi::tbb::task_scheduler_handle handle{oneapi::tbb::attach()};
