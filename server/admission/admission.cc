@@ -1,12 +1,16 @@
 #include "server/admission/admission.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace quantd::admission {
 namespace {
+
+// A peer is alone if no other has asked for this long.
+constexpr std::chrono::seconds kAlone{10};
 
 // The part of large requests. Small ones get an eighth of the budget, at most what 128 of them
 // need.
@@ -51,25 +55,32 @@ void Permit::Release() {
 Admission::Admission(const Limits& limits)
     : limits_(limits),
       large_bytes_(LargeBytes(limits.memory_budget_bytes)),
-      large_requests_(
+      most_large_requests_(
           std::max<int64_t>(limits.max_inflight_requests - limits.max_inflight_requests / 4, 1)),
+      request_shares_(static_cast<uint64_t>(limits.max_inflight_requests)),
       queue_shares_(static_cast<uint64_t>(limits.max_queued_requests)),
       large_shares_(large_bytes_) {}
 
 bool Admission::Fits(Lane lane, uint64_t bytes) const {
-  if (requests_[kSmall] + requests_[kLarge] >= limits_.max_inflight_requests) return false;
   if (bytes > limits_.memory_budget_bytes - all_bytes()) return false;
   if (lane == kSmall) return true;
   // A request that is larger than the whole part is let in if no other large request is.
-  if (requests_[kLarge] == 0 && bytes_[kLarge] == 0) return true;
-  return requests_[kLarge] < large_requests_ && bytes_[kLarge] + bytes <= large_bytes_;
+  if (large_requests_ == 0 && bytes_[kLarge] == 0) return true;
+  return large_requests_ < most_large_requests_ && bytes_[kLarge] + bytes <= large_bytes_;
+}
+
+// A request in progress ends by itself, so a peer that is alone may have all places.
+bool Admission::HasPlace(uint64_t peer) const {
+  if (inflight() >= limits_.max_inflight_requests) return false;
+  return request_shares_.Within(peer, 1) || loop::Clock::now() - shared_at_ > kAlone;
 }
 
 bool Admission::WithinShare(const AdmissionRequest& request) const {
-  return LaneOf(request.bytes) == kSmall || large_shares_.Within(request.peer, request.bytes);
+  return HasPlace(request.peer) &&
+         (LaneOf(request.bytes) == kSmall || large_shares_.Within(request.peer, request.bytes));
 }
 
-// The next request in the queue. The peers that have their share of the memory let others pass.
+// The next request in the queue. The peers that have their share let others pass.
 Admission::Waiting* Admission::Next(Lane lane) const {
   return static_cast<Waiting*>(queues_[lane].FirstOf([this](scheduling::FairQueue::Entry& entry) {
     return WithinShare(static_cast<Waiting&>(entry).request_);
@@ -83,9 +94,12 @@ void Admission::Leave(Waiting& waiting, bool served) {
 
 void Admission::Take(const AdmissionRequest& request, Permit& permit) {
   const Lane lane = LaneOf(request.bytes);
-  ++requests_[lane];
+  request_shares_.Take(request.peer, 1);
   bytes_[lane] += request.bytes;
-  if (lane == kLarge) large_shares_.Take(request.peer, request.bytes);
+  if (lane == kLarge) {
+    ++large_requests_;
+    large_shares_.Take(request.peer, request.bytes);
+  }
   permit.admission_ = this;
   permit.bytes_ = request.bytes;
   permit.peer_ = request.peer;
@@ -101,6 +115,7 @@ absl::StatusOr<bool> Admission::Request(const AdmissionRequest& request, Waiting
         absl::StrCat("the request needs ", request.bytes, " bytes of memory, the server allows ",
                      limits_.memory_budget_bytes, " (--memory_budget_bytes)"));
   }
+  if (request_shares_.Of(request.peer) != request_shares_.sum()) shared_at_ = loop::Clock::now();
   const Lane lane = LaneOf(request.bytes);
   if (queues_[lane].empty() && Fits(lane, request.bytes) && WithinShare(request)) {
     Take(request, permit);
@@ -108,10 +123,9 @@ absl::StatusOr<bool> Admission::Request(const AdmissionRequest& request, Waiting
   }
   const auto queued = static_cast<int64_t>(queues_[kSmall].size() + queues_[kLarge].size());
   if (queued >= limits_.max_queued_requests) {
-    return absl::UnavailableError(
-        absl::StrCat("the server is busy: ", requests_[kSmall] + requests_[kLarge],
-                     " requests with ", all_bytes(), " bytes are in progress and ", queued,
-                     " wait (--max_queued_requests); try again later"));
+    return absl::UnavailableError(absl::StrCat(
+        "the server is busy: ", inflight(), " requests with ", all_bytes(),
+        " bytes are in progress and ", queued, " wait (--max_queued_requests); try again later"));
   }
   if (!queue_shares_.Within(request.peer, 1)) {
     return absl::UnavailableError(
@@ -147,7 +161,8 @@ void Admission::GiveBack(Permit& permit, uint64_t bytes, bool count) {
   if (permit.kind_ == Permit::kLarge) large_shares_.Give(permit.peer_, bytes);
   if (count) {
     permit.counted_ = false;
-    --requests_[permit.kind_];
+    request_shares_.Give(permit.peer_, 1);
+    if (permit.kind_ == Permit::kLarge) --large_requests_;
   }
   GrantWaiting();
 }
@@ -167,7 +182,7 @@ void Admission::GrantWaiting() {
 
 int64_t Admission::inflight_requests() const {
   const std::lock_guard lock(mutex_);
-  return requests_[kSmall] + requests_[kLarge];
+  return inflight();
 }
 
 uint64_t Admission::inflight_bytes() const {
@@ -179,7 +194,7 @@ bool Admission::has_plenty() const {
   const std::lock_guard lock(mutex_);
   const uint64_t half = limits_.memory_budget_bytes / 2;
   return queues_[kSmall].size() + queues_[kLarge].size() == 0 && all_bytes() <= half &&
-         requests_[kSmall] + requests_[kLarge] <= limits_.max_inflight_requests / 2;
+         inflight() <= limits_.max_inflight_requests / 2;
 }
 
 loop::Clock::duration Admission::crowded_for() const {

@@ -12,9 +12,10 @@
 // Small requests have a queue of their own and a part of the memory that large requests can't use,
 // so they do not wait behind large ones. A request that needs more than the large ones' part waits
 // until small ones leave it enough.
-// In each queue peers take turns (loop/fair_queue.h); the requests of one peer are first come,
-// first served. The queues are bounded, and one peer never fills the last quarter. A request that
-// does not fit is refused at once, so that the client can try elsewhere.
+// In each queue peers take turns (scheduling/fair_queue.h); the requests of one peer are first
+// come, first served. The queues are bounded. Each peer leaves others a part of them, of the memory
+// of large requests (scheduling/peer_share.h) and, unless it is alone, of the requests in progress.
+// A request that does not fit is refused at once, so that the client can try elsewhere.
 #ifndef QUANTD_SERVER_ADMISSION_ADMISSION_H_
 #define QUANTD_SERVER_ADMISSION_ADMISSION_H_
 
@@ -114,9 +115,11 @@ class Admission {
   friend class Permit;
   enum Lane { kSmall, kLarge };
   uint64_t all_bytes() const { return std::accumulate(bytes_.begin(), bytes_.end(), uint64_t{0}); }
+  int64_t inflight() const { return static_cast<int64_t>(request_shares_.sum()); }
   static Lane LaneOf(uint64_t bytes) { return bytes <= kSmallBytes ? kSmall : kLarge; }
   // All of these require that mutex_ is held.
   bool Fits(Lane lane, uint64_t bytes) const;
+  bool HasPlace(uint64_t peer) const;
   bool WithinShare(const AdmissionRequest& request) const;
   Waiting* Next(Lane lane) const;
   void Leave(Waiting& waiting, bool served);
@@ -126,14 +129,16 @@ class Admission {
 
   const Limits limits_;
   const uint64_t large_bytes_;  // for all large requests together
-  const int64_t large_requests_;
+  const int64_t most_large_requests_;
   mutable std::mutex mutex_;
   std::array<scheduling::FairQueue, 2> queues_;
   std::array<uint64_t, Permit::kEnd> bytes_{};  // by kind
-  std::array<int64_t, 2> requests_{};
+  int64_t large_requests_ = 0;
   loop::Clock::time_point crowded_since_;
-  scheduling::PeerShares queue_shares_;  // of the places in both queues
-  scheduling::PeerShares large_shares_;  // of the bytes of large requests
+  loop::Clock::time_point shared_at_;      // when a peer asked beside requests of another
+  scheduling::PeerShares request_shares_;  // of the requests in progress
+  scheduling::PeerShares queue_shares_;    // of the places in both queues
+  scheduling::PeerShares large_shares_;    // of the bytes of large requests
 };
 
 }  // namespace quantd::admission

@@ -48,8 +48,8 @@ absl::Status RequestRun::DecodeMessage() {
   if (!rest_.whole) rest_ = wire::RestOf(method_, message_.bytes());
   absl::StatusOr<wire::Request> request = wire::DecodeRequest(method_, message_.bytes());
   if (!request.ok()) return request.status();
-  request_ = *std::move(request);
-  return shared_.Find(backend_.regions, *request_);
+  work_ = std::make_unique<Work>(*std::move(request));
+  return work_->shared.Find(backend_.regions, work_->request);
 }
 
 absl::Status RequestRun::InterruptedStatus() const {
@@ -59,10 +59,11 @@ absl::Status RequestRun::InterruptedStatus() const {
 
 absl::Status RequestRun::Admit(loop::Event& admitted) {
   uint64_t bytes = message_.buffer.capacity();
-  if (request_.has_value()) {
+  if (work_ != nullptr) {
     // Data in shared memory is not the server's memory.
-    bytes += operations::MemoryBound(*request_) + shared_.copied_bytes() + request_->packed_bytes();
-    cost_ = operations::CostOf(*request_);
+    bytes += operations::MemoryBound(work_->request) + work_->shared.copied_bytes() +
+             work_->request.packed_bytes();
+    cost_ = operations::CostOf(work_->request);
   } else {
     // Sent as values, or in fields of unknown content: their largest size in memory.
     bytes += wire::DecodeMemoryBytes(rest_) +
@@ -82,8 +83,8 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
 uint64_t RequestRun::ExpectResponse() {
   if (stream_.out_encoding() == transport::Encoding::kIdentity) return 0;
   return compression_.Expect(
-      request_.has_value() ? operations::ResponseBound(*request_)
-                           : std::min(kWidestResponse * message_.size, backend_.max_message_bytes));
+      work_ != nullptr ? operations::ResponseBound(work_->request)
+                       : std::min(kWidestResponse * message_.size, backend_.max_message_bytes));
 }
 
 absl::Status RequestRun::TakeCore(loop::Event& scheduled) {
@@ -105,7 +106,7 @@ absl::Status RequestRun::Execute() {
   const Clock::time_point begin = Clock::now();
   reservation_.BeginTurn(begin);
   absl::Status status = stream_.interrupted() ? stream_.interruption() : CatchOutOfMemory([this] {
-    absl::Status planned = request_.has_value() ? absl::OkStatus() : DecodeNow();
+    absl::Status planned = work_ != nullptr ? absl::OkStatus() : DecodeNow();
     if (planned.ok()) reservation_.LetOthers();
     if (planned.ok()) planned = Plan();
     return planned;
@@ -119,7 +120,7 @@ absl::Status RequestRun::Execute() {
   if (!status.ok()) made_as_sent_ = false;
   if (!made_as_sent_) EndKernel();
   if (status.ok()) status = CatchOutOfMemory([this] { return Encode(); });
-  if (shared_.damaged()) status = shared_.Damage();
+  if (work_ != nullptr && work_->shared.damaged()) status = work_->shared.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
   if (!made_as_sent_) Computed(status);
   return status;
@@ -133,9 +134,7 @@ void RequestRun::EndKernel() {
 }
 
 void RequestRun::DropRequest() {
-  operation_.reset();
-  request_.reset();
-  shared_ = {};
+  work_.reset();
   message_ = transport::Message();
 }
 
@@ -143,15 +142,13 @@ void RequestRun::DropRequest() {
 void RequestRun::Computed(const absl::Status& status) {
   if (status.ok()) Count();
   const uint64_t response_bytes =
-      status.ok() ? wire::ResponseMemoryBytes(operation_->response_layout()) - SavedBytes()
+      status.ok() ? wire::ResponseMemoryBytes(work_->operation->response_layout()) - SavedBytes()
                   : kErrorBytes;
   // Here, not at the end of the call: only the response is needed from now on.
   DropRequest();
-  if (!status.ok()) {
-    response_.reset();
-    piece_ = memory::Piece();
-  }
+  if (!status.ok()) piece_ = memory::Piece();
   if (status.ok() && compression_.time().count() != 0) Compress();
+  response_.reset();
   reservation_.GiveCores();
   reservation_.KeepForResponse(response_bytes);
 }
@@ -167,15 +164,15 @@ absl::Status RequestRun::CheckMemory(uint64_t needed) {
 
 absl::Status RequestRun::Plan() {
   const uint64_t here =
-      message_.buffer.capacity() + shared_.copied_bytes() + request_->packed_bytes();
-  absl::Status enough = CheckMemory(here + operations::PlanBytes(*request_));
+      message_.buffer.capacity() + work_->shared.copied_bytes() + work_->request.packed_bytes();
+  absl::Status enough = CheckMemory(here + operations::PlanBytes(work_->request));
   if (!enough.ok()) return enough;
-  if (absl::Status copied = shared_.Copy(*request_); !copied.ok()) return copied;
-  absl::StatusOr<operations::Operation> operation = operations::Plan(*request_);
+  if (absl::Status copied = work_->shared.Copy(work_->request); !copied.ok()) return copied;
+  absl::StatusOr<operations::Operation> operation = operations::Plan(work_->request);
   if (!operation.ok()) return operation.status();
-  operation_ = *std::move(operation);
-  const wire::ResponseLayout& layout = operation_->response_layout();
-  if (absl::Status good = shared_.CheckOutput(layout.y.bytes); !good.ok()) return good;
+  work_->operation = *std::move(operation);
+  const wire::ResponseLayout& layout = work_->operation->response_layout();
+  if (absl::Status good = work_->shared.CheckOutput(layout.y.bytes); !good.ok()) return good;
   const uint64_t response_bytes = wire::MaxEncodedBytes(layout);
   if (response_bytes > backend_.max_message_bytes) {
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
@@ -183,7 +180,7 @@ absl::Status RequestRun::Plan() {
                           backend_.max_message_bytes, " (--max_message_bytes)")),
                       "ANSWER_TOO_LARGE");
   }
-  const uint64_t memory = here + operation_->memory_bytes();
+  const uint64_t memory = here + work_->operation->memory_bytes();
   if (enough = CheckMemory(memory); !enough.ok()) return enough;
   const uint64_t more = compression_.Expect(response_bytes);
   if (memory + more > reservation_.permit().bytes()) compression_.GiveUp();
@@ -193,7 +190,7 @@ absl::Status RequestRun::Plan() {
 
 const Executor& RequestRun::TakeCores() {
   const auto worth =
-      operation_->response_layout().output.has_value() ? kWorthACoreShared : kWorthACore;
+      work_->operation->response_layout().output.has_value() ? kWorthACoreShared : kWorthACore;
   return reservation_.TakeCores(cost_.time / worth);
 }
 
@@ -203,40 +200,40 @@ absl::Status RequestRun::Run() {
   NoteQueue(now - begin_);
   kernel_began_ = now;
   if (timeline_ != nullptr) timeline_->kernel_began = now;
-  response_.emplace(operation_->response_layout(), backend_.pool, made_as_sent_);
+  response_.emplace(work_->operation->response_layout(), backend_.pool, made_as_sent_);
   if (!response_->has_memory()) return NoMemory();
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
   wire::ResponseContents& contents = response_->contents();
-  const wire::ResponseLayout& layout = operation_->response_layout();
+  const wire::ResponseLayout& layout = work_->operation->response_layout();
   const auto interrupted = [this] { return Interrupted(); };
   if (layout.output.has_value()) {
-    contents.y = shared_.PrepareOutput(layout.y.bytes, interrupted);
+    contents.y = work_->shared.PrepareOutput(layout.y.bytes, interrupted);
   }
   if (made_as_sent_) return absl::OkStatus();
-  return operation_->Execute(TakeCores(), interrupted, contents);
+  return work_->operation->Execute(TakeCores(), interrupted, contents);
 }
 
 bool RequestRun::Interrupted() {
   reservation_.LetOthers();
-  return stream_.interrupted() || shared_.damaged();
+  return stream_.interrupted() || (work_ != nullptr && work_->shared.damaged());
 }
 
 void RequestRun::Count() {
-  const wire::Method kind = operation_->method();
+  const wire::Method kind = work_->operation->method();
   metrics::OperationMetrics& counts = backend_.metrics.operation(kind);
   counts.kernel_seconds.Observe(computing_);
-  counts.bytes_in.Add(operation_->input_bytes());
-  counts.bytes_out.Add(operation_->output_bytes());
-  backend_.metrics.CountElements(kind, operation_->input_type(), operation_->output_type(),
-                                 operation_->elements());
+  counts.bytes_in.Add(work_->operation->input_bytes());
+  counts.bytes_out.Add(work_->operation->output_bytes());
+  backend_.metrics.CountElements(kind, work_->operation->input_type(),
+                                 work_->operation->output_type(), work_->operation->elements());
   if (timeline_ != nullptr) {
-    timeline_->elements += operation_->elements();
-    timeline_->bytes_in += static_cast<int64_t>(operation_->input_bytes());
-    timeline_->bytes_out += static_cast<int64_t>(operation_->output_bytes());
-    timeline_->input = operation_->input_type();
-    timeline_->output = operation_->output_type();
+    timeline_->elements += work_->operation->elements();
+    timeline_->bytes_in += static_cast<int64_t>(work_->operation->input_bytes());
+    timeline_->bytes_out += static_cast<int64_t>(work_->operation->output_bytes());
+    timeline_->input = work_->operation->input_type();
+    timeline_->output = work_->operation->output_type();
   }
-  if (operation_->response_layout().report_error) {
+  if (work_->operation->response_layout().report_error) {
     backend_.metrics.saturated_elements().Add(response_->contents().error.saturated_elements);
   }
 }

@@ -117,9 +117,14 @@ class RequestRun final : private transport::MessageSource {
   Clock::duration decoding_{};
   wire::Method method_ = wire::Method::kStream;
   wire::Rest rest_;
-  std::optional<wire::Request> request_;
-  SharedTensors shared_;  // of the request
-  std::optional<operations::Operation> operation_;
+  // What is needed until the response is computed.
+  struct Work {
+    explicit Work(wire::Request decoded) : request(std::move(decoded)) {}
+    wire::Request request;
+    SharedTensors shared;  // of the request
+    std::optional<operations::Operation> operation;
+  };
+  std::unique_ptr<Work> work_;
   operations::Cost cost_;
   Reservation reservation_;
   std::optional<wire::Response> response_;

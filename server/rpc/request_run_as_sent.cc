@@ -35,17 +35,17 @@ bool IsFastAndLarge(const operations::Cost& cost) {
 // Not if it can fail after its first bytes are sent, or has values that are known only at the end.
 // And not if others may want the request's memory while a slow reader takes the response.
 bool RequestRun::IsMadeAsSent() const {
-  if (method_ == wire::Method::kStream || !request_.has_value()) return false;
-  return operations::HasElements(*request_) && backend_.admission.has_plenty() &&
-         request_->shared.empty() && !request_->output.has_value() &&
-         request_->output_encoding == wire::Encoding::kRaw && compression_.time().count() == 0 &&
-         IsFastAndLarge(cost_);
+  if (method_ == wire::Method::kStream || work_ == nullptr) return false;
+  return operations::HasElements(work_->request) && backend_.admission.has_plenty() &&
+         work_->request.shared.empty() && !work_->request.output.has_value() &&
+         work_->request.output_encoding == wire::Encoding::kRaw &&
+         compression_.time().count() == 0 && IsFastAndLarge(cost_);
 }
 
 // The part of its response's memory that is not needed, because y is never complete in memory.
 uint64_t RequestRun::SavedBytes() const {
   if (!made_as_sent_) return 0;
-  const wire::ResponseLayout& layout = operation_->response_layout();
+  const wire::ResponseLayout& layout = work_->operation->response_layout();
   const uint64_t all = wire::ResponseMemoryBytes(layout);
   const uint64_t needed = kMostOfY + wire::MaxEncodedBytes(layout) - layout.y.bytes;
   return all > needed ? all - needed : 0;
@@ -63,17 +63,17 @@ void RequestRun::Write(loop::Event& written) {
 
 memory::Piece RequestRun::MakeMore() {
   const Clock::time_point begin = Clock::now();
-  const int64_t all = operation_->elements();
-  const DataType type = operation_->output_type();
-  const int64_t end = std::min(all, made_elements_ + SliceElements(*operation_));
+  const int64_t all = work_->operation->elements();
+  const DataType type = work_->operation->output_type();
+  const int64_t end = std::min(all, made_elements_ + SliceElements(*work_->operation));
   const size_t y_bytes = ByteSize(type, end) - ByteSize(type, made_elements_);
   const absl::Span<const uint8_t> behind = end == all ? behind_y_ : absl::Span<uint8_t>();
   const size_t size = y_bytes + behind.size();
   memory::Piece part{backend_.pool.Allocate(size), nullptr, size};
   part.begin = part.buffer.data();
   const absl::Status status = part.begin == nullptr ? NoMemory() : CatchOutOfMemory([&] {
-    return operation_->ExecuteElements(made_elements_, end, backend_.executors.of(1),
-                                       {part.begin, y_bytes});
+    return work_->operation->ExecuteElements(made_elements_, end, backend_.executors.of(1),
+                                             {part.begin, y_bytes});
   });
   if (!status.ok()) {
     stream_.Interrupt(status);

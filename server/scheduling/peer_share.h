@@ -33,6 +33,8 @@ class PeerShares {
     const uint64_t share = std::min(ShareOfOnePeer(most_), 3 * free);
     return amount <= share && has <= share - amount;
   }
+  // What all peers have; may exceed the table.
+  uint64_t sum() const { return sum_; }
   uint64_t Of(uint64_t peer) const {
     const auto found = taken_.find(peer);
     return found == taken_.end() ? 0 : found->second;
@@ -52,7 +54,7 @@ class PeerShares {
 
  private:
   const uint64_t most_;
-  uint64_t sum_ = 0;  // what all peers have; may exceed most_
+  uint64_t sum_ = 0;
   std::unordered_map<uint64_t, uint64_t> taken_;
 };
 

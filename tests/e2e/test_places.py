@@ -189,6 +189,22 @@ def test_memory_is_counted_as_it_is_taken(start):
         assert taken < 1.05 * account + (4 << 20)
 
 
+def test_memory_of_many_calls_is_counted_as_it_is_taken(start):
+    """The state of 2,100 calls whose answers of 66 KiB nobody reads is in no part; it is small."""
+    server = start("--stall_timeout=60s", "--memory_budget_bytes=1073741824", "--receive_budget_bytes=536870912")
+    for _ in range(3):
+        server.stub.Quantize(quantize([1.0] * 1000), timeout=10)
+    idle, kernels = server.resident_bytes(), 'quantd_kernel_seconds_count{operation="dequantize"}'
+    ATTACKS["answers"] = (21, 3, 100, ATTACKS["answers_in_memory"][3], 0, "Dequantize")
+    with Standing(server, "answers", 2):
+        wait_for(lambda: server.metrics()[kernels] == 2100, 30, "computed")
+        metrics = server.metrics()
+        account, taken = metrics["quantd_inflight_bytes"], server.resident_bytes() - idle - metrics["quantd_pool_bytes"]
+        print(f"account {account / 2**20:.0f} MiB, resident {taken / 2**20:.0f} MiB")
+        assert account > 2100 * 66 << 10
+        assert taken < 1.05 * account
+
+
 def dequantize_of(elements):
     """A DequantizeRequest of UINT8."""
     x = b"\x08\x02\x12" + varint(len(varint(elements))) + varint(elements) + b"\x1a" + varint(elements) + bytes(elements)

@@ -116,7 +116,7 @@ core/src/types              564      0
 core/src/walk               429      0
 core                         49   7880
 server/access              1343   1125
-server/admission            785   1261
+server/admission            811   1270
 server/http                 957    670
 server/log                 1006    444
 server/loop                 679    872

@@ -63,6 +63,25 @@ TEST(Admission, APeerWithItsShareOfTheMemoryLetsOthersPass) {
   EXPECT_TRUE(large.got());
 }
 
+// A peer that is alone has all places among the requests in progress; beside another three
+// quarters.
+TEST(Admission, OneThatIsNotAloneLeavesOthersPlaces) {
+  LedLoop loop;
+  Admission admission({64 * kMiB, 8, 1000});
+  std::deque<Asker> greedy(9);
+  for (Asker& asker : greedy) EXPECT_EQ(asker.Ask(admission, loop, 1, 1), &asker != &greedy[8]);
+  Asker modest, next;
+  EXPECT_FALSE(modest.Ask(admission, loop, 1, 2)) << "it waits for one to end";
+  greedy[0].permit.Computed();
+  Deliver(loop);
+  EXPECT_TRUE(modest.got());
+  modest.permit.Release();
+  EXPECT_TRUE(next.Ask(admission, loop, 1, 2));
+  for (size_t i = 1; i < 3; ++i) greedy[i].permit.Computed();
+  Deliver(loop);
+  EXPECT_TRUE(greedy[8].got()) << "it has less than its share";
+}
+
 // Counted from the first request that waited, whatever has come since, until none waits.
 TEST(Admission, SaysForHowLongSomebodyHasBeenWaiting) {
   using loop::Clock;
