@@ -211,16 +211,19 @@ def data_type(value: Union[DataTypeLike, str], name: str = "type") -> DataType:
 
     `name`: the argument's, for errors.
     """
-    if isinstance(value, np.dtype) and value in _OF_DTYPE:
-        return _OF_DTYPE[value]
+    if isinstance(value, DataType):
+        return value
     if isinstance(value, str):
-        if _plain(value) in _OF_PLAIN_NAME:
-            return _OF_PLAIN_NAME[_plain(value)]
-        if _plain(value) in _FORMATS:
+        plain = _plain(value)
+        if plain in _OF_PLAIN_NAME:
+            return _OF_PLAIN_NAME[plain]
+        if plain in _FORMATS:
             raise wrong_value(name, f"{name}: {value!r} is a format of blocks, which dynamic_quantize takes as output_type")
         near = difflib.get_close_matches(value.lower(), [*_OF_NAME, *_ALIASES, *_FORMATS], 1)
         meant = f"; did you mean {near[0]!r}?" if near else "."
         raise wrong_value(name, f"{name}: unknown data type {value!r}{meant} There are{_BY_USE}")
+    if isinstance(value, np.dtype) and value in _OF_DTYPE:
+        return _OF_DTYPE[value]
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         value = operator.index(value)  # numpy's integers are numbers here, and np.dtype would use their own type
         if value in _OF_NUMBER:
