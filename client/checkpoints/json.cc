@@ -13,7 +13,6 @@ namespace {
 
 constexpr size_t kMaxDepth = 100;
 constexpr size_t kMaxValues = 200'000;
-constexpr size_t kMaxText = 16 << 20;
 
 // Marks the words for numbers that are not finite while they pass through the parser as strings.
 constexpr absl::string_view kMark("\0#", 2);
@@ -44,8 +43,9 @@ std::string WithMarkedWords(absl::string_view text) {
 // Builds a Json, with limits.
 class Builder {
  public:
-  explicit Builder(Json* root) : root_(root) {}
+  Builder(Json* root, const VisitedMap* map) : root_(root), map_(map) {}
   const std::string& error() const { return error_; }
+  const absl::Status& visited() const { return visited_; }
 
   // Called by nlohmann::json::sax_parse, which defines the names.
   bool null() { return Put(nullptr); }
@@ -57,6 +57,10 @@ class Builder {
     return whole ? Put(Json::binary(std::vector<uint8_t>(text.begin(), text.end()))) : Put(value);
   }
   bool string(std::string& value) {
+    if (in_map_) {
+      visited_ = map_->visit(key_, value);
+      return visited_.ok();
+    }
     if (!absl::StartsWith(value, kMark)) return Put(std::move(value));
     return Put(Json::binary(std::vector<uint8_t>(value.begin() + kMark.size(), value.end())));
   }
@@ -88,19 +92,29 @@ class Builder {
     slot = std::move(value);
     return &slot;
   }
-  bool Put(Json value) { return Place(std::move(value)) != nullptr || TooMany(); }
+  bool Put(Json value) {
+    if (in_map_) return NoText();
+    return Place(std::move(value)) != nullptr || TooMany();
+  }
   bool Open(Json value) {
+    if (in_map_) return NoText();
     if (open_.size() >= kMaxDepth) {
       return Fail(absl::StrCat("it has more than ", kMaxDepth, " levels"));
     }
     Json* place = Place(std::move(value));
     if (place == nullptr) return TooMany();
+    in_map_ = map_ != nullptr && open_.size() == 1 && key_ == map_->key && place->is_object();
     open_.push_back(place);
-    return true;
+    if (!in_map_ || !std::exchange(had_map_, true)) return true;
+    return Fail(absl::StrCat("it has '", key_, "' twice"));
   }
   bool Close() {
+    in_map_ = false;
     open_.pop_back();
     return true;
+  }
+  bool NoText() {
+    return Fail(absl::StrCat("in '", map_->key, "' the value of '", key_, "' is not a text"));
   }
   bool TooMany() { return Fail(absl::StrCat("it has more than ", kMaxValues, " values")); }
   bool Fail(std::string error) {
@@ -109,6 +123,9 @@ class Builder {
   }
 
   Json* const root_;
+  const VisitedMap* const map_;
+  bool in_map_ = false, had_map_ = false;
+  absl::Status visited_;
   std::vector<Json*> open_;  // an array does not grow while one of its elements is open
   std::string key_, error_;
   size_t values_ = 0;
@@ -142,15 +159,14 @@ void AppendJson(const Json& json, const std::string& line, std::string* text) {
 
 }  // namespace
 
-absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path) {
-  if (text.size() > kMaxText) {
-    return ContentError("$0: it has $1 bytes, $2 are the most", path, text.size(), kMaxText);
-  }
+absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path,
+                               const VisitedMap* map) {
   Json root;
-  Builder builder(&root);
+  Builder builder(&root, map);
   const bool has_words = absl::StrContains(text, "NaN") || absl::StrContains(text, "Infinity");
   const bool parsed = has_words ? Json::sax_parse(WithMarkedWords(text), &builder)
                                 : Json::sax_parse(text.begin(), text.end(), &builder);
+  if (!builder.visited().ok()) return builder.visited();
   if (!parsed || !builder.error().empty()) {
     return ContentError("$0: $1", path, builder.error());
   }

@@ -15,7 +15,6 @@
 #include "checkpoints/errors.h"
 #include "checkpoints/files.h"
 #include "files/file_names.h"
-#include "files/json_reader.h"
 #include "files/tensor_file.h"
 #include "status_macros.h"
 
@@ -27,6 +26,7 @@ constexpr uint64_t kMaxIndex = 64 << 20;
 constexpr size_t kMaxShards = 10'000;
 // The most bytes of names, shapes and metadata from headers, which are kept in memory.
 constexpr uint64_t kMaxKept = 128 << 20;
+constexpr char kWeightMap[] = "weight_map";
 constexpr char kOneShard[] = "model.safetensors";
 
 absl::Status Named(const absl::Status& status, const std::string& path) {
@@ -90,60 +90,30 @@ absl::Status OpenShard(Model* model, const std::string& path, const std::string&
   return absl::OkStatus();
 }
 
-// Calls visit(tensor, its shard) for the weight_map of an index, until a call fails. `rest` becomes
-// the index without it. The weight_map is not kept: as JSON it takes several times its size.
-absl::Status VisitIndex(
-    const InputFile& file, std::string* rest,
-    absl::FunctionRef<absl::Status(absl::string_view, absl::string_view)> visit) {
-  const auto bad = [&file](absl::string_view what) {
-    return ContentError("$0: $1", file.path, what);
-  };
+// Calls visit(tensor, its shard) for the weight_map of an index, until a call fails. Returns the
+// index with an empty one.
+absl::StatusOr<Json> VisitIndex(
+    const InputFile& file,
+    absl::FunctionRef<absl::Status(const std::string&, const std::string&)> visit) {
   QUANTD_ASSIGN_OR_RETURN(const std::string text, ReadText(file, kMaxIndex));
-  cli::JsonReader json(text);
-  size_t maps = 0, begin = 0, end = 0;
-  uint64_t tensors = 0;
-  absl::Status status;
-  std::string buffer;
-  const auto member = [&](absl::string_view tensor) {
-    absl::string_view shard;
-    ++tensors;
-    if (json.Next() != '"') {
-      status = bad(absl::StrCat("the shard of '", tensor, "' is not a text"));
-    } else if (json.String(&shard, &buffer)) {
-      status = visit(tensor, shard);
-      return status.ok();
-    }
-    return false;
+  bool any = false;
+  const auto count = [&](const std::string& tensor, const std::string& shard) {
+    any = true;
+    return visit(tensor, shard);
   };
-  const bool good = json.Object([&](absl::string_view key) {
-    if (key != "weight_map") return json.Skip();
-    const bool is_object = json.Next() == '{';
-    begin = json.position();
-    const bool read = ++maps == 1 && is_object ? json.Object(member) : json.Skip();
-    end = json.position();
-    return read;
-  });
-  if (!status.ok()) return status;
-  if (!good || !json.End()) {
-    return bad(absl::StrCat("it is not a JSON object of UTF-8: byte ", json.position()));
-  }
-  if (maps > 1) return bad("it has 'weight_map' twice");
-  if (tensors == 0) return bad("it has no weight_map");
-  if (text.size() - (end - begin) > kMaxConfig) {
-    return bad(absl::StrCat("besides its weight_map it has ", text.size() - (end - begin),
-                            " bytes, ", kMaxConfig, " are the most"));
-  }
-  *rest = absl::StrCat(text.substr(0, begin), "null", text.substr(end));
-  return absl::OkStatus();
+  const VisitedMap map{kWeightMap, count};
+  absl::StatusOr<Json> index = ParseJson(text, file.path, &map);
+  if (index.ok() && !any) return ContentError("$0: it has no $1", file.path, kWeightMap);
+  return index;
 }
 
 // Reads the names of shards in an index, each a file beside it, and the rest of the index.
 absl::StatusOr<std::vector<std::string>> ReadIndex(Model* model) {
   const std::string& path = model->index_file->path;
   absl::flat_hash_set<std::string> found;
-  std::string rest;
-  absl::Status status =
-      VisitIndex(*model->index_file, &rest, [&](absl::string_view tensor, absl::string_view name) {
+  QUANTD_ASSIGN_OR_RETURN(
+      model->index,
+      VisitIndex(*model->index_file, [&](const std::string& tensor, const std::string& name) {
         if (found.contains(name)) return absl::OkStatus();
         if (!absl::EndsWith(name, ".safetensors") || absl::StrContains(name, '/') ||
             name[0] == '.') {
@@ -154,12 +124,10 @@ absl::StatusOr<std::vector<std::string>> ReadIndex(Model* model) {
         if (found.size() == kMaxShards) {
           return ContentError("$0: it lists more than $1 shards", path, kMaxShards);
         }
-        found.insert(std::string(name));
+        found.insert(name);
         return absl::OkStatus();
-      });
-  if (!status.ok()) return status;
-  QUANTD_ASSIGN_OR_RETURN(model->index, ParseJson(rest, path));
-  model->index.erase("weight_map");
+      }));
+  model->index.erase(kWeightMap);
   std::vector<std::string> names(found.begin(), found.end());
   std::sort(names.begin(), names.end());
   return names;
@@ -170,9 +138,8 @@ absl::Status CheckIndex(const Model& model) {
   const std::string& path = model.index_file->path;
   std::vector<std::vector<bool>> listed;
   for (const Shard& shard : model.shards) listed.emplace_back(shard.tensors.size());
-  std::string rest;
-  absl::Status status =
-      VisitIndex(*model.index_file, &rest, [&](absl::string_view name, absl::string_view shard) {
+  const auto index =
+      VisitIndex(*model.index_file, [&](const std::string& name, const std::string& shard) {
         const auto found = model.places.find(name);
         if (found == model.places.end()) {
           return ContentError("$0: it lists '$1' in $2, which does not hold it", path, name, shard);
@@ -188,7 +155,7 @@ absl::Status CheckIndex(const Model& model) {
         listed[place.shard][place.tensor] = true;
         return absl::OkStatus();
       });
-  if (!status.ok()) return status;
+  if (!index.ok()) return index.status();
   for (uint32_t i = 0; i < listed.size(); ++i) {
     const auto missing = std::find(listed[i].begin(), listed[i].end(), false);
     if (missing == listed[i].end()) continue;

@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "files/json_reader.h"
+#include "files/json_events.h"
 #include "files/mapped_file.h"
 #include "nlohmann/json.hpp"
 #include "status_macros.h"
@@ -45,19 +44,41 @@ bool HasTypes(const QuantizedEntry& entry) {
          input == DataType::kInt32;
 }
 
-// Reads a description one value at a time: contents other than the entries take no memory.
-class DescriptionReader {
+// Whether a description is valid JSON, and its version.
+class VersionReader : private JsonEvents {
  public:
-  explicit DescriptionReader(absl::string_view text) : text_(text), json_(text) {}
+  absl::Status Check(absl::string_view text) {
+    if (!Read(text) || seen_ != 3) return MalformedDescription("not the JSON that quantctl writes");
+    return version_ == 1 ? absl::OkStatus() : MalformedDescription("of another version");
+  }
 
-  absl::StatusOr<std::vector<QuantizedEntry>> Run() {
-    if (!HasVersion()) return status_;
-    const bool good = json_.Object([this](absl::string_view key) {
-      return key == "tensors" ? json_.Object([this](absl::string_view name) { return Take(name); })
-                              : json_.Skip();
-    });
-    if (!status_.ok()) return status_;
-    if (!good) return MalformedDescription(absl::StrCat("byte ", json_.position()));
+ private:
+  bool OnKey(const std::string& key) override {
+    member_ = key == "version" ? 1 : key == "tensors" ? 2 : 0;
+    if ((seen_ & member_) != 0) return false;
+    seen_ |= member_;
+    return member_ != 0 || Skip();
+  }
+  bool OnValue(const Value& value) override {
+    if (depth() == 0) return value.kind == Kind::kObject;
+    if (member_ == 2 && value.kind != Kind::kObject) return false;
+    if (value.kind == Kind::kUnsigned) version_ = value.number;
+    return Skip();
+  }
+  bool OnEnd() override { return true; }
+
+  int member_ = 0, seen_ = 0;  // 1: version, 2: tensors
+  uint64_t version_ = 0;
+};
+
+// Reads a description one value at a time: contents other than the entries take no memory.
+class DescriptionReader : private JsonEvents {
+ public:
+  absl::StatusOr<std::vector<QuantizedEntry>> Run(absl::string_view text) {
+    QUANTD_RETURN_IF_ERROR(VersionReader().Check(text));
+    if (!Read(text)) {
+      return status_.ok() ? Damaged("tensor") : status_;
+    }
     // They are sorted by name, whatever their order in the text.
     std::sort(entries_.begin(), entries_.end(),
               [](const QuantizedEntry& a, const QuantizedEntry& b) { return a.name < b.name; });
@@ -69,93 +90,99 @@ class DescriptionReader {
   }
 
  private:
-  using Member = absl::FunctionRef<bool(absl::string_view key)>;
+  static constexpr std::array<absl::string_view, 9> kKeys = {
+      "y",    "scale",      "zero_point", "tensor_scale", "input_type", "original_type",
+      "axis", "block_size", "block_shape"};
+  static constexpr std::array<absl::string_view, 3> kReferenceKeys = {"tensor", "type", "shape"};
+  static constexpr uint32_t kNeeded = 3;  // y and scale
 
-  // Whether it has the supported version, and is valid JSON.
-  bool HasVersion() {
-    JsonReader json(text_);
-    bool once = true, has_version = false, has_tensors = false;
-    uint64_t version = 0;
-    const bool good = json.Object([&](absl::string_view key) {
-      if (key == "version") {
-        once = once && !std::exchange(has_version, true);
-        return json.Next() == '0' ? json.Unsigned(&version) : json.Skip();
-      }
-      if (key == "tensors") {
-        once = once && !std::exchange(has_tensors, true);
-        if (json.Next() != '{') return false;
-      }
-      return json.Skip();
-    });
-    if (!good || !json.End() || !has_tensors || !once) {
-      status_ = MalformedDescription("not the JSON that quantctl writes");
-    } else if (version != 1) {
-      status_ = MalformedDescription("of another version");
+  // Notes a key that must not occur twice. Others are skipped.
+  bool Note(absl::Span<const absl::string_view> keys, const std::string& key, uint32_t* seen) {
+    const auto at = std::find(keys.begin(), keys.end(), key);
+    if (at == keys.end()) return Skip();
+    const uint32_t bit = 1u << (at - keys.begin());
+    return (std::exchange(*seen, *seen | bit) & bit) == 0;
+  }
+
+  bool OnKey(const std::string& key) override {
+    switch (depth()) {
+      case 1:
+        return key == "tensors" || Skip();
+      case 2:
+        return Begin(key);
+      case 3:
+        key_ = key;
+        return Note(kKeys, key, &seen_);
+      default:
+        part_key_ = key;
+        return Note(kReferenceKeys, key, &part_seen_);
     }
-    return status_.ok();
   }
 
-  // An object in which each of `keys` occurs once; `member` reads their values.
-  bool Members(absl::Span<const absl::string_view> keys, Member member) {
-    uint32_t seen = 0;
-    return json_.Object([&](absl::string_view key) {
-      const auto at = std::find(keys.begin(), keys.end(), key);
-      if (at == keys.end()) return json_.Skip();
-      const uint32_t bit = 1u << (at - keys.begin());
-      if ((seen & bit) != 0) return false;
-      seen |= bit;
-      return member(key);
-    });
+  bool OnValue(const Value& value) override {
+    if (depth() < 3) return value.kind == Kind::kObject;
+    if (depth() == 3) return TakeMember(value);
+    if (part_ == nullptr) return TakeLength(value, &entries_.back().granularity.block_shape);
+    if (depth() == 5) return TakeLength(value, &part_->shape);
+    if (part_key_ == "shape") return value.kind == Kind::kArray;
+    return part_key_ == "type" ? TakeType(value, &part_->type) : TakeText(value, &part_->tensor);
   }
 
-  bool Take(absl::string_view name) {
+  bool OnEnd() override {
+    if (depth() == 4) return CountDimensions(part_->shape);
+    if (depth() == 3) {
+      if (part_ == nullptr) return CountDimensions(entries_.back().granularity.block_shape);
+      return part_seen_ == 7;
+    }
+    if (depth() != 2) return true;
+    if ((seen_ & kNeeded) != kNeeded) return false;
+    entries_.back().was_float64 = original_ == "float64";
+    if (HasTypes(entries_.back())) return true;
+    status_ = Damaged("types of tensor");
+    return false;
+  }
+
+  bool Begin(const std::string& name) {
     if (entries_.size() == kMaxQuantizedTensors) {
       status_ = absl::InvalidArgumentError(absl::StrCat(
           "its description has more than ", kMaxQuantizedTensors, " quantized tensors"));
       return false;
     }
-    QuantizedEntry& entry = entries_.emplace_back();
-    entry.name = std::string(name);
-    std::string original;
-    bool has_y = false, has_scale = false;
-    constexpr std::array<absl::string_view, 9> kKeys = {
-        "input_type", "original_type", "axis",       "block_size",  "block_shape",
-        "y",          "scale",         "zero_point", "tensor_scale"};
-    const bool good = Members(kKeys, [&](absl::string_view key) {
-      if (key == "input_type") return ToType(&entry.input_type);
-      if (key == "original_type") return ToText(&original);
-      if (key == "axis") return json_.Integer(&entry.granularity.axis.emplace());
-      if (key == "block_size") return json_.Integer(&entry.granularity.block_size);
-      if (key == "block_shape") return ToShape(&entry.granularity.block_shape);
-      if (key == "y") return (has_y = true) && ToReference(&entry.y);
-      if (key == "scale") return (has_scale = true) && ToReference(&entry.scale);
-      std::optional<Reference>& part = key == "zero_point" ? entry.zero_point : entry.tensor_scale;
-      return ToReference(&part.emplace());
-    });
-    entry.was_float64 = original == "float64";
-    if (!status_.ok()) return false;
-    if (!good || !has_y || !has_scale) return Damaged("tensor", name);
-    return HasTypes(entry) || Damaged("types of tensor", name);
+    entries_.emplace_back().name = name;
+    original_.clear();
+    seen_ = 0;
+    return true;
   }
 
-  bool ToReference(Reference* reference) {
-    constexpr std::array<absl::string_view, 3> kKeys = {"tensor", "type", "shape"};
-    size_t members = 0;
-    return Members(kKeys,
-                   [&](absl::string_view key) {
-                     ++members;
-                     if (key == "tensor") return ToText(&reference->tensor);
-                     return key == "type" ? ToType(&reference->type) : ToShape(&reference->shape);
-                   }) &&
-           members == kKeys.size();
+  bool TakeMember(const Value& value) {
+    QuantizedEntry& entry = entries_.back();
+    part_ = nullptr;
+    if (key_ == "input_type") return TakeType(value, &entry.input_type);
+    if (key_ == "original_type") return TakeText(value, &original_);
+    if (key_ == "axis") return TakeInteger(value, &entry.granularity.axis.emplace());
+    if (key_ == "block_size") return TakeInteger(value, &entry.granularity.block_size);
+    if (key_ == "block_shape") return value.kind == Kind::kArray;
+    part_ = key_ == "y"            ? &entry.y
+            : key_ == "scale"      ? &entry.scale
+            : key_ == "zero_point" ? &entry.zero_point.emplace()
+                                   : &entry.tensor_scale.emplace();
+    part_seen_ = 0;
+    return value.kind == Kind::kObject;
   }
 
-  bool ToShape(Shape* shape) {
-    const bool good = json_.Array([&] {
-      return shape->size() < static_cast<size_t>(kMaxRank) && json_.Integer(&shape->emplace_back());
-    });
-    if (!good) return false;
-    dimensions_ += shape->size();
+  bool TakeInteger(const Value& value, int64_t* to) {
+    *to = static_cast<int64_t>(value.number);
+    return (value.kind == Kind::kUnsigned && *to >= 0) ||
+           (value.kind == Kind::kNegative && *to < 0);  // -0 is none
+  }
+
+  bool TakeLength(const Value& value, Shape* shape) {
+    return shape->size() < static_cast<size_t>(kMaxRank) &&
+           TakeInteger(value, &shape->emplace_back());
+  }
+
+  bool CountDimensions(const Shape& shape) {
+    dimensions_ += shape.size();
     if (dimensions_ <= kMaxDimensions) return true;
     status_ = absl::InvalidArgumentError(absl::StrCat("its description has shapes of more than ",
                                                       kMaxDimensions, " dimensions in all"));
@@ -163,31 +190,28 @@ class DescriptionReader {
   }
 
   // HasTypes detects unknown names.
-  bool ToType(DataType* type) {
-    std::string text;
-    if (!ToText(&text)) return false;
-    const absl::StatusOr<DataType> parsed = ParseDataType(text);
-    if (parsed.ok() && TypeName(*parsed) == text) *type = *parsed;
+  bool TakeType(const Value& value, DataType* type) {
+    if (value.kind != Kind::kText) return false;
+    const absl::StatusOr<DataType> parsed = ParseDataType(*value.text);
+    if (parsed.ok() && TypeName(*parsed) == *value.text) *type = *parsed;
     return true;
   }
 
-  bool ToText(std::string* text) {
-    absl::string_view value;
-    std::string buffer;
-    if (!json_.String(&value, &buffer)) return false;
-    *text = std::string(value);
+  bool TakeText(const Value& value, std::string* to) {
+    if (value.kind != Kind::kText) return false;
+    *to = *value.text;
     return true;
   }
 
-  bool Damaged(absl::string_view what, absl::string_view name) {
-    status_ = MalformedDescription(absl::StrCat(what, " '", name, "'"));
-    return false;
+  absl::Status Damaged(absl::string_view what) const {
+    return MalformedDescription(absl::StrCat(what, " '", entries_.back().name, "'"));
   }
 
   static constexpr size_t kMaxDimensions = 1'000'000;
-  const absl::string_view text_;
-  JsonReader json_;
-  std::vector<QuantizedEntry> entries_;
+  std::vector<QuantizedEntry> entries_;  // the last one is being read
+  std::string key_, part_key_, original_;
+  Reference* part_ = nullptr;          // of the entry, that is being read
+  uint32_t seen_ = 0, part_seen_ = 0;  // bits of kKeys and kReferenceKeys
   size_t dimensions_ = 0;
   absl::Status status_;
 };
@@ -257,7 +281,7 @@ std::string QuantizedEntriesToJson(const std::vector<QuantizedEntry>& entries) {
 }
 
 absl::StatusOr<std::vector<QuantizedEntry>> QuantizedEntriesFromJson(absl::string_view text) {
-  return DescriptionReader(text).Run();
+  return DescriptionReader().Run(text);
 }
 
 absl::StatusOr<std::vector<QuantizedTensor>> FindQuantizedTensors(const TensorFile& file) {

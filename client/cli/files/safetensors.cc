@@ -5,7 +5,6 @@
 //
 // Offsets count from the end of the header.
 #include <algorithm>
-#include <array>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -15,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "files/json_reader.h"
+#include "files/json_events.h"
 #include "files/tensor_file.h"
 #include "nlohmann/json.hpp"
 #include "status_macros.h"
@@ -35,22 +34,19 @@ absl::Status MalformedSafetensors(absl::string_view what) {
 
 // Reads the header one value at a time: contents other than names, shapes and metadata take no
 // memory.
-class HeaderReader {
+class HeaderReader : private JsonEvents {
  public:
-  // `text` comes after the first 8 bytes of a file of `file_size` bytes.
-  HeaderReader(absl::string_view text, uint64_t file_size, TensorFile* result)
-      : json_(text),
-        data_begin_(8 + text.size()),
-        data_size_(file_size - 8 - text.size()),
-        result_(result) {}
+  // The text comes after the first 8 bytes of a file of `file_size` bytes.
+  HeaderReader(uint64_t header_size, uint64_t file_size, TensorFile* result)
+      : data_begin_(8 + header_size), data_size_(file_size - 8 - header_size), result_(result) {}
 
-  absl::Status Run() {
-    const bool good = json_.Object([this](absl::string_view key) { return TakeEntry(key); });
+  absl::Status Run(absl::string_view text) {
+    const bool good = Read(text);
     if (!status_.ok()) return status_;
-    if (json_.too_deep()) return MalformedSafetensors("it is nested too deeply");
-    if (!good || !json_.End()) {
+    if (too_deep()) return MalformedSafetensors("it is nested too deeply");
+    if (!good) {
       return MalformedSafetensors(
-          absl::StrCat("not a JSON object of UTF-8 (byte ", json_.position(), ")"));
+          absl::StrCat("not a JSON object of UTF-8 (byte ", position(), ")"));
     }
     return CheckNames();
   }
@@ -59,104 +55,114 @@ class HeaderReader {
   // An entry of the header, as far as it was read.
   struct Entry {
     bool dtype = false, shape = false, offsets = false;
-    std::array<uint64_t, 2> place = {};  // data_offsets
-    std::vector<std::string> others;     // keys that are not needed
+    std::vector<uint64_t> place;      // data_offsets
+    std::vector<std::string> others;  // keys that are not needed
   };
 
-  bool TakeEntry(absl::string_view key) {
-    if (key == "__metadata__") return TakeMetadata();
+  bool OnKey(const std::string& key) override {
+    if (depth() == 1) return BeginEntry(key);
+    key_ = key;
+    return in_metadata_ ? TakeMetadataKey() : TakeMember();
+  }
+
+  bool OnValue(const Value& value) override {
+    if (depth() == 0) return value.kind == Kind::kObject;
+    if (depth() == 1) {
+      if (value.kind == Kind::kObject) return true;
+      return in_metadata_ ? Fail("__metadata__ is not an object") : Bad("not an object");
+    }
+    if (in_metadata_) return TakeMetadata(value);
+    if (key_ == "shape") return depth() == 2 ? Begins(value, "no shape") : TakeLength(value);
+    if (key_ == "dtype") return TakeDtype(value);
+    return depth() == 2 ? Begins(value, "no data_offsets") : TakeOffset(value);
+  }
+
+  bool OnEnd() override {
+    if (depth() == 1) return in_metadata_ || Place(entry_, &tensor());
+    if (depth() == 0) return true;
+    if (key_ == "shape") return EndShape();
+    return entry_.place.size() == 2 || Bad("no data_offsets");
+  }
+
+  bool BeginEntry(const std::string& key) {
+    in_metadata_ = key == "__metadata__";
+    if (in_metadata_) {
+      return !std::exchange(has_metadata_, true) ||
+             Fail("it contains the name '__metadata__' twice");
+    }
     if (result_->tensors.size() == kMaxTensors) {
       return Fail(absl::StrCat("it has more than ", kMaxTensors, " tensors"));
     }
-    StoredTensor& tensor = result_->tensors.emplace_back();
-    tensor.name = std::string(key);
-    if (json_.Next() != '{') return Bad("not an object");
-    Entry entry;
-    const bool good = json_.Object([&](absl::string_view member) {
-      if (member == "dtype") return Once(&entry.dtype, member) && TakeDtype(&tensor);
-      if (member == "shape") return Once(&entry.shape, member) && TakeShape(&tensor);
-      if (member == "data_offsets") return Once(&entry.offsets, member) && TakeOffsets(&entry);
-      return TakeOther(member, &entry);
-    });
-    return good && Place(entry, &tensor);
-  }
-
-  bool TakeMetadata() {
-    if (std::exchange(has_metadata_, true))
-      return Fail("it contains the name '__metadata__' twice");
-    if (json_.Next() != '{') return Fail("__metadata__ is not an object");
-    std::string buffer;
-    return json_.Object([&](absl::string_view key) {
-      absl::string_view value;
-      if (json_.Next() != '"') return Fail("__metadata__ holds something else than strings");
-      if (result_->metadata.size() == kMaxMetadata) {
-        return Fail(absl::StrCat("__metadata__ has more than ", kMaxMetadata, " keys"));
-      }
-      const std::string name(key);
-      if (result_->metadata.count(name) > 0) {
-        return Fail(absl::StrCat("'__metadata__' has '", key, "' twice"));
-      }
-      if (!json_.String(&value, &buffer)) return false;
-      metadata_bytes_ += name.size() + value.size();
-      if (metadata_bytes_ > kMaxMetadataBytes) {
-        return Fail(absl::StrCat("__metadata__ has more than ", kMaxMetadataBytes, " bytes"));
-      }
-      result_->metadata.emplace(name, value);
-      return true;
-    });
-  }
-
-  bool TakeDtype(StoredTensor* tensor) {
-    absl::string_view dtype;
-    std::string buffer;
-    if (json_.Next() != '"') return Bad("no dtype");
-    if (!json_.String(&dtype, &buffer)) return false;
-    tensor->type = FindBySafetensors(dtype);
-    return tensor->type != nullptr ||
-           Bad(absl::StrCat("elements of type '", dtype, "' cannot be read"));
-  }
-
-  bool TakeShape(StoredTensor* tensor) {
-    if (json_.Next() != '[') return Bad("no shape");
-    const bool good = json_.Array([&] {
-      uint64_t length;
-      if (tensor->shape.size() == static_cast<size_t>(kMaxRank)) {
-        return Bad(absl::StrCat("it has more than ", kMaxRank, " dimensions"));
-      }
-      if (!TakeSize(&length)) return Bad("a length in its shape is not a number >= 0");
-      tensor->shape.push_back(static_cast<int64_t>(length));
-      return true;
-    });
-    if (!good) return false;
-    dimensions_ += tensor->shape.size();
-    if (dimensions_ > kMaxDimensions) {
-      return Fail(
-          absl::StrCat("its tensors have more than ", kMaxDimensions, " dimensions in all"));
-    }
-    tensor->shape.shrink_to_fit();
+    result_->tensors.emplace_back().name = key;
+    entry_ = {};
     return true;
   }
 
-  bool TakeOffsets(Entry* entry) {
-    if (json_.Next() != '[') return Bad("no data_offsets");
-    size_t count = 0;
-    const bool good = json_.Array([&] {
-      if (count == entry->place.size()) return Bad("it has more than two data_offsets");
-      if (TakeSize(&entry->place[count++])) return true;
-      return Bad("data_offsets are not two increasing numbers");
-    });
-    return good && (count == entry->place.size() || Bad("no data_offsets"));
+  bool TakeMetadataKey() {
+    if (result_->metadata.size() == kMaxMetadata) {
+      return Fail(absl::StrCat("__metadata__ has more than ", kMaxMetadata, " keys"));
+    }
+    return result_->metadata.count(key_) == 0 ||
+           Fail(absl::StrCat("'__metadata__' has '", key_, "' twice"));
   }
 
-  // A key that the format does not define.
-  bool TakeOther(absl::string_view key, Entry* entry) {
-    std::vector<std::string>& others = entry->others;
-    if (std::find(others.begin(), others.end(), key) != others.end()) return Twice(key);
+  bool TakeMetadata(const Value& value) {
+    if (value.kind != Kind::kText) return Fail("__metadata__ holds something else than strings");
+    metadata_bytes_ += key_.size() + value.text->size();
+    if (metadata_bytes_ > kMaxMetadataBytes) {
+      return Fail(absl::StrCat("__metadata__ has more than ", kMaxMetadataBytes, " bytes"));
+    }
+    result_->metadata.emplace(key_, *value.text);
+    return true;
+  }
+
+  bool TakeMember() {
+    bool* const seen = key_ == "dtype"          ? &entry_.dtype
+                       : key_ == "shape"        ? &entry_.shape
+                       : key_ == "data_offsets" ? &entry_.offsets
+                                                : nullptr;
+    if (seen != nullptr) return !std::exchange(*seen, true) || Twice();
+    // A key that the format does not define.
+    std::vector<std::string>& others = entry_.others;
+    if (std::find(others.begin(), others.end(), key_) != others.end()) return Twice();
     if (others.size() == kMaxOthers) {
       return Bad(absl::StrCat("it has more than ", kMaxOthers, " keys that are not the format's"));
     }
-    others.emplace_back(key);
-    return json_.Skip();
+    others.push_back(key_);
+    return Skip();
+  }
+
+  bool TakeDtype(const Value& value) {
+    if (value.kind != Kind::kText) return Bad("no dtype");
+    tensor().type = FindBySafetensors(*value.text);
+    return tensor().type != nullptr ||
+           Bad(absl::StrCat("elements of type '", *value.text, "' cannot be read"));
+  }
+
+  // Shape and data_offsets are arrays.
+  bool Begins(const Value& value, absl::string_view otherwise) {
+    return value.kind == Kind::kArray || Bad(otherwise);
+  }
+
+  bool TakeLength(const Value& value) {
+    if (tensor().shape.size() == static_cast<size_t>(kMaxRank)) {
+      return Bad(absl::StrCat("it has more than ", kMaxRank, " dimensions"));
+    }
+    tensor().shape.push_back(static_cast<int64_t>(value.number));
+    return IsSize(value) || Bad("a length in its shape is not a number >= 0");
+  }
+
+  bool EndShape() {
+    dimensions_ += tensor().shape.size();
+    tensor().shape.shrink_to_fit();
+    return dimensions_ <= kMaxDimensions ||
+           Fail(absl::StrCat("its tensors have more than ", kMaxDimensions, " dimensions in all"));
+  }
+
+  bool TakeOffset(const Value& value) {
+    if (entry_.place.size() == 2) return Bad("it has more than two data_offsets");
+    entry_.place.push_back(value.number);
+    return IsSize(value) || Bad("data_offsets are not two increasing numbers");
   }
 
   // Sets the tensor's place in the file from its entry.
@@ -166,7 +172,7 @@ class HeaderReader {
     if (!entry.offsets) return Bad("no data_offsets");
     const absl::StatusOr<uint64_t> size = StoredBytes(tensor->type->bits, tensor->shape);
     if (!size.ok()) return Bad(size.status().message());
-    const auto [begin, end] = entry.place;
+    const uint64_t begin = entry.place[0], end = entry.place[1];
     if (begin > end) return Bad("data_offsets are not two increasing numbers");
     if (end > data_size_) {
       return Bad(absl::StrCat("its data ends at ", end, ", the file has ", data_size_,
@@ -192,15 +198,14 @@ class HeaderReader {
   }
 
   // A length or an offset.
-  bool TakeSize(uint64_t* value) { return json_.Unsigned(value) && *value <= INT64_MAX; }
-
-  bool Once(bool* seen, absl::string_view key) { return !std::exchange(*seen, true) || Twice(key); }
-  bool Twice(absl::string_view key) {
-    return Fail(absl::StrCat("'", result_->tensors.back().name, "' has '", key, "' twice"));
+  static bool IsSize(const Value& value) {
+    return value.kind == Kind::kUnsigned && value.number <= INT64_MAX;
   }
-  // Reports an error of the tensor that is being read.
+
+  StoredTensor& tensor() { return result_->tensors.back(); }  // that is being read
+  bool Twice() { return Fail(absl::StrCat("'", tensor().name, "' has '", key_, "' twice")); }
   bool Bad(absl::string_view what) {
-    return Fail(absl::StrCat("tensor '", result_->tensors.back().name, "': ", what));
+    return Fail(absl::StrCat("tensor '", tensor().name, "': ", what));
   }
   bool Fail(absl::string_view what) {
     status_ = MalformedSafetensors(what);
@@ -208,11 +213,12 @@ class HeaderReader {
   }
 
   static constexpr size_t kMaxMetadata = 100'000, kMaxOthers = 64;
-  JsonReader json_;
   const uint64_t data_begin_, data_size_;
   TensorFile* const result_;
   absl::Status status_;
-  bool has_metadata_ = false;
+  std::string key_;  // of the entry
+  Entry entry_;
+  bool in_metadata_ = false, has_metadata_ = false;
   uint64_t dimensions_ = 0, metadata_bytes_ = 0;
 };
 
@@ -256,7 +262,7 @@ absl::StatusOr<uint64_t> SafetensorsHeaderLength(absl::Span<const uint8_t> start
 
 absl::Status ParseSafetensorsHeader(absl::string_view text, uint64_t file_size,
                                     TensorFile* result) {
-  QUANTD_RETURN_IF_ERROR(HeaderReader(text, file_size, result).Run());
+  QUANTD_RETURN_IF_ERROR(HeaderReader(text.size(), file_size, result).Run(text));
   std::sort(result->tensors.begin(), result->tensors.end(), [](const auto& a, const auto& b) {
     return std::tie(a.offset, a.byte_size, a.name) < std::tie(b.offset, b.byte_size, b.name);
   });
