@@ -113,7 +113,7 @@ absl::StatusOr<float> MeanAbsmax(const Call& call) {
   return static_cast<float>(sum / static_cast<double>(DivideUp(elements, kBlock)));
 }
 
-// Encodes rows [row_begin, row_end) of the view. Parts without a sink are not written.
+// Encodes rows [row_begin, row_end) of the view.
 absl::Status EncodeView(const Call& call, const Encoding& encoding, int64_t row_begin,
                         int64_t row_end, absl::Span<ByteSink* const> sinks) {
   const Geometry& geometry = encoding.geometry;
@@ -139,7 +139,8 @@ absl::Status EncodeView(const Call& call, const Encoding& encoding, int64_t row_
         encode(encoding, bytes);
         for (size_t i = 0; i < geometry.parts.size(); ++i) {
           const PartGeometry& part = geometry.parts[i];
-          if (!IsCut(part.role) || sinks[i] == nullptr) continue;
+          // Regions of one row have its scale in common; the first one writes it.
+          if (!IsCut(part.role) || region.column % part.column_step != 0) continue;
           status = WriteRectangle(*sinks[i], PartBytesOf(part, region), bytes[part.role].bytes);
           if (!status.ok()) return status;
         }
@@ -149,45 +150,21 @@ absl::Status EncodeView(const Call& call, const Encoding& encoding, int64_t row_
 
 // Rows with one scale each that are longer than a piece: one after the other, in two passes, by all
 // threads.
-absl::Status EncodeLongRows(const Call& call, Encoding encoding,
+absl::Status EncodeLongRows(const Call& call, const Encoding& encoding,
                             absl::Span<ByteSink* const> sinks) {
-  const Geometry& whole = encoding.geometry;
-  // The first piece also contains the scale.
-  Geometry cut = whole;
+  Geometry cut = encoding.geometry;
   cut.align = kPiece;
-  std::vector<ByteSink*> codes(sinks.begin(), sinks.end());
-  const PartGeometry* scales = nullptr;
-  ByteSink* scale_sink = nullptr;
-  for (size_t i = 0; i < whole.parts.size(); ++i) {
-    if (whole.parts[i].role != Role::kScale) continue;
-    scales = &whole.parts[i];
-    scale_sink = sinks[i];
-    codes[i] = nullptr;
-  }
-  const Encoding in_pieces = {.plan = encoding.plan,
-                              .facts = encoding.facts,
-                              .geometry = cut,
-                              .kernels = encoding.kernels,
-                              .faults = encoding.faults};
-  for (int64_t row = 0; row < whole.rows; ++row) {
-    const absl::StatusOr<float> largest = LargestOf(call, row * whole.columns, whole.columns);
+  for (int64_t row = 0; row < cut.rows; ++row) {
+    const absl::StatusOr<float> largest = LargestOf(call, row * cut.columns, cut.columns);
     if (!largest.ok()) return largest.status();
     if (!std::isfinite(*largest)) return absl::OkStatus();  // already recorded
-    Encoding of_row = in_pieces;
-    of_row.row_largest = &*largest;
-    absl::Status status = EncodeView(call, of_row, row, row + 1, codes);
-    if (!status.ok()) return status;
-    // Writes the scale by encoding one element.
-    const Region one{.row = row, .rows = 1, .column = 0, .columns = 1};
-    Buffer buffer;
-    std::array<uint8_t, 4> code = {}, scale = {};
-    RegionBytes bytes{.region = one, .x = {}, .parts = {}};
-    status = ReadRectangle(call.weight, WeightBytesOf(cut, one, call.width()), buffer, bytes.x);
-    if (!status.ok()) return status;
-    bytes.parts[static_cast<size_t>(Role::kCodes)] = {code.data(), code.size()};
-    bytes.parts[static_cast<size_t>(Role::kScale)] = {scale.data(), scale.size()};
-    EncodeRegionOf(call.plan.layout)(of_row, bytes);
-    status = WriteRectangle(*scale_sink, PartBytesOf(*scales, one), scale.data());
+    const Encoding of_row = {.plan = encoding.plan,
+                             .facts = encoding.facts,
+                             .geometry = cut,
+                             .kernels = encoding.kernels,
+                             .faults = encoding.faults,
+                             .row_largest = &*largest};
+    absl::Status status = EncodeView(call, of_row, row, row + 1, sinks);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
