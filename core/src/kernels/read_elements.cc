@@ -9,6 +9,7 @@
 
 #include "kernels/find_kernel.h"
 #include "kernels/kernel_table.h"
+#include "quantd/values.h"
 #include "types/codes.h"
 #include "types/small_float.h"
 
@@ -118,6 +119,14 @@ void ReadIntegers(DataType type, const uint8_t* bytes, size_t first, size_t size
     default:
       return Widen<int32_t>(from, size, to);
   }
+}
+
+void PackCodes(DataType type, const uint8_t* codes, size_t size, uint8_t* packed) {
+  Pack(Kernels(), Info(type).bits)(codes, size, packed);
+}
+
+void UnpackCodes(DataType type, const uint8_t* packed, size_t size, uint8_t* codes) {
+  Unpack(Kernels(), type)(packed, size, codes);
 }
 
 }  // namespace quantd
