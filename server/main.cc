@@ -61,7 +61,7 @@ Notifier ServiceManager() {
   return {};
 }
 
-// Until a signal ends the server, reports to the watchdog as long as the port answers.
+// Until a signal ends the server, reports to the watchdog as long as the event loops run.
 int ServeUntilSignal(Server& server, Notifier& manager) {
   absl::Status last;
   const auto tell = [&] {

@@ -14,10 +14,10 @@
 #include "quantd/targets.h"
 #include "server/access/session.h"
 #include "server/admission/admission.h"
+#include "server/heartbeat.h"
 #include "server/http/http.h"
 #include "server/log/log.h"
 #include "server/metrics/metrics.h"
-#include "server/net/probe.h"
 #include "server/overload.h"
 #include "server/process/every_second.h"
 #include "server/process/limits.h"
@@ -122,11 +122,11 @@ struct Server::Components {
   rpc::Response response_info, check_health;
   Overload overload;  // used by EverySecond's thread, like the next
   process::MemoryKeeper memory_keeper;
+  std::unique_ptr<Heartbeat> heartbeat;
   std::vector<std::unique_ptr<loop::Loop>> loops;
   std::unique_ptr<transport::Transport> transport;
   std::unique_ptr<scheduling::ThreadPool> thread_pool;
   std::vector<std::string> grpc_addresses;
-  std::unique_ptr<net::Prober> prober;  // probes the first address
   std::unique_ptr<http::HttpServer> http;
   std::atomic<bool> draining{false};  // its lame duck included; /readyz says so, health later
   process::EverySecond every_second;
@@ -250,7 +250,6 @@ void Server::Components::AddTasks() {
     memory_keeper.Look(pool.used_bytes() + pool.kept_bytes());
   });
   every_second.Do([this] { tls_and_tokens.Look(metrics); });
-  every_second.Do([this] { prober->Look(); });
 }
 
 Server::Server(std::unique_ptr<TlsAndTokens> tls_and_tokens, std::unique_ptr<Components> components)
@@ -315,12 +314,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     c.grpc_addresses.push_back(*std::move(bound));
   }
   if (c.transport->beyond_loopback()) tls_and_tokens->WarnOfPlainText(c.grpc_addresses);
-  c.prober = std::make_unique<net::Prober>(c.grpc_addresses.front(),
-                                           tls_and_tokens->ProbeHello(c.grpc_addresses.front()));
+  c.heartbeat = std::make_unique<Heartbeat>(loops);
   if (!options.http_listen.empty()) {
     http::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
-    pages.live = [&c] { return c.prober->Alive(); };
+    pages.live = [&c] { return c.heartbeat->Alive(); };
     pages.ready = [&c] { return c.health.serving() && !c.draining && !c.Crowded(); };
     if (options.status_page) {
       pages.status_json = [&c] { return c.Status(); };
@@ -362,7 +360,7 @@ std::vector<std::string> Server::notes() const {
 
 std::string Server::target() const { return std::string(CurrentTarget()); }
 
-bool Server::Alive() const { return components_->prober->Alive(); }
+bool Server::Alive() const { return components_->heartbeat->Alive(); }
 
 bool Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;

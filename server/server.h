@@ -46,7 +46,7 @@ class Server {
   std::vector<std::string> notes() const;
   // The instruction set of the kernels.
   std::string target() const;
-  // What /livez reports: whether the port still answers. Does not block.
+  // What /livez reports: whether the event loops still run. Does not block.
   bool Alive() const;
 
   // Makes the server reload certificates and tokens soon; the log says whether that succeeded.

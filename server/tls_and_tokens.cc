@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "server/access/session.h"
@@ -73,11 +72,6 @@ void TlsAndTokens::Look(metrics::Metrics& metrics) {
 bool TlsAndTokens::Reread() {
   watch_.Reread();
   return certificates != nullptr || tokens != nullptr;
-}
-
-std::string TlsAndTokens::ProbeHello(const std::string& address) const {
-  const bool plain = certificates == nullptr || absl::StartsWith(address, "unix:");
-  return plain ? "" : access::ProbeHello();
 }
 
 double TlsAndTokens::CertificateEnd() const {

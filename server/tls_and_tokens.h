@@ -31,8 +31,6 @@ class TlsAndTokens {
   void Look(metrics::Metrics& metrics);
   // Makes the next Look reload them. False: there are no files. Safe from any thread.
   bool Reread();
-  // The first bytes of a probe of this address: a TLS client's hello, or empty.
-  std::string ProbeHello(const std::string& address) const;
   // When the certificate expires, in seconds since 1970; 0: there is no certificate.
   double CertificateEnd() const;
   // Logs a warning if there is no TLS, because other machines can reach `addresses`.

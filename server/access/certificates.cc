@@ -9,7 +9,6 @@
 #include <ctime>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/access/handshake_limit.h"
@@ -32,12 +31,9 @@ constexpr int kDepth = 8;
 constexpr absl::string_view kHttp2 = "\x02h2";
 constexpr absl::string_view kHttp1 = "\x08http/1.1";
 
-int ChooseProtocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
+int ChooseProtocol(SSL*, const unsigned char** chosen, unsigned char* size,
                    const unsigned char* offered, unsigned offered_size, void* wanted) {
   const auto& name = *static_cast<const absl::string_view*>(wanted);
-  const absl::string_view offers(reinterpret_cast<const char*>(offered), offered_size);
-  static char probe;
-  if (absl::StrContains(offers, kProbeProtocol)) SSL_set_app_data(ssl, &probe);
   unsigned char* found = nullptr;
   if (SSL_select_next_proto(&found, size, reinterpret_cast<const unsigned char*>(name.data()),
                             static_cast<unsigned>(name.size()), offered,

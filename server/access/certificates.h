@@ -22,10 +22,6 @@ struct ssl_ctx_st;  // SSL_CTX
 
 namespace quantd::access {
 
-// A client that offers this protocol beside others only asks whether the server answers. In ALPN's
-// encoding: the length of the name, then the name.
-inline constexpr char kProbeProtocol[] = "\x0cquantd-probe";
-
 // Paths of PEM files.
 struct TlsFiles {
   std::string certificate;  // the server's certificate, followed by the chain to its authority

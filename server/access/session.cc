@@ -192,7 +192,7 @@ Session::Step Session::RefuseForError() {
   }
   if (ended_ || reason == 0) {
     ERR_clear_error();
-    if (!limit_.begun() || IsProbe()) return Step::kGone;
+    if (!limit_.begun()) return Step::kGone;
     // Many clients just close the connection if they do not accept the certificate.
     return Refuse(Refusal::kClient,
                   "the client hung up; it may not accept the server's certificate");
@@ -201,9 +201,6 @@ Session::Step Session::RefuseForError() {
   if (reason > kFirstAlert) return Refuse(Refusal::kClient, absl::StrCat("the client: ", text));
   return Refuse(Refusal::kProtocol, text);
 }
-
-// Whether the client offered kProbeProtocol: it only wants to know whether the server answers.
-bool Session::IsProbe() const { return SSL_get_app_data(ssl_) != nullptr; }
 
 bool Session::has_client_certificate() const { return SSL_get0_peer_certificate(ssl_) != nullptr; }
 
@@ -313,30 +310,6 @@ void Session::SayEnd() {
   ERR_clear_error();
   SSL_shutdown(ssl_);
   ERR_clear_error();
-}
-
-std::string ProbeHello() {
-  const std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>> context(SSL_CTX_new(TLS_client_method()));
-  const std::unique_ptr<SSL, Free<SSL_free>> ssl(context == nullptr ? nullptr
-                                                                    : SSL_new(context.get()));
-  BIO* const in = BIO_new(BIO_s_mem());
-  BIO* const out = BIO_new(BIO_s_mem());
-  std::string hello;
-  if (ssl == nullptr || in == nullptr || out == nullptr) {
-    BIO_free(in);
-    BIO_free(out);
-  } else {
-    SSL_set_bio(ssl.get(), in, out);
-    const std::string names = absl::StrCat("\x02h2", kProbeProtocol);
-    SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>(names.data()),
-                        static_cast<unsigned>(names.size()));
-    SSL_connect(ssl.get());  // until it needs a response
-    char* data = nullptr;
-    const long size = BIO_get_mem_data(out, &data);  // NOLINT(google-runtime-int): OpenSSL's
-    hello.assign(data, static_cast<size_t>(std::max(size, 0L)));
-  }
-  ERR_clear_error();
-  return hello;
 }
 
 }  // namespace quantd::access

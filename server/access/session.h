@@ -103,7 +103,6 @@ class Session {
   ssize_t Stuck(int result);
   Step Refuse(Refusal refusal, absl::string_view reason);
   Step RefuseForError();
-  bool IsProbe() const;
 
   // The BIO method through which OpenSSL uses the socket.
   static const bio_method_st* SocketMethod();
@@ -134,10 +133,6 @@ class Session {
   Refusal refusal_ = Refusal::kProtocol;
   std::string reason_;
 };
-
-// The first bytes of a client that only asks whether a kGrpc server answers and then hangs up. The
-// server does not log such a client. Empty if the system is out of memory.
-std::string ProbeHello();
 
 }  // namespace quantd::access
 

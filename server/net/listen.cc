@@ -1,6 +1,7 @@
 #include "server/net/listen.h"
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -32,16 +34,6 @@ std::optional<HostAndPort> SplitAddress(absl::string_view address) {
   parts.host = address.substr(0, colon);
   if (absl::ConsumePrefix(&parts.host, "[")) absl::ConsumeSuffix(&parts.host, "]");
   return parts;
-}
-
-Addresses AddressesOf(const std::string& host, int port, int& failed) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICSERV;  // without AI_PASSIVE: an empty name means loopback
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  failed = getaddrinfo(host == "localhost" ? nullptr : host.c_str(), std::to_string(port).c_str(),
-                       &hints, &found);
-  return Addresses(failed == 0 ? found : nullptr);
 }
 
 namespace {
@@ -87,6 +79,22 @@ bool IsLoopback(const sockaddr* where) {
   return ntohl(reinterpret_cast<const sockaddr_in*>(where)->sin_addr.s_addr) >> 24 == 127;
 }
 
+struct FreeAddresses {
+  void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+// The TCP addresses of a host, with port 0. "localhost" is always loopback (RFC 6761, 6.3), even on
+// a machine without /etc/hosts. `failed` is getaddrinfo's result; the addresses are null unless it
+// is 0.
+Addresses AddressesOf(const std::string& host, int& failed) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICSERV;  // without AI_PASSIVE: an empty name means loopback
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  failed = getaddrinfo(host == "localhost" ? nullptr : host.c_str(), "0", &hints, &found);
+  return Addresses(failed == 0 ? found : nullptr);
+}
+
 // A socket that is bound to `where` and listens; or -1 with errno.
 int Bind(const sockaddr* where, socklen_t size, bool both_families, mode_t socket_mode = 0) {
   UniqueFd made(socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -120,7 +128,7 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
   const bool any = host == "0.0.0.0" || host == "::";
 
   int failed = 0;
-  const Addresses found = AddressesOf(any ? "::" : std::string(host), 0, failed);
+  const Addresses found = AddressesOf(any ? "::" : std::string(host), failed);
   if (failed != 0) return Refusal(address, flag, gai_strerror(failed));
 
   Listening listening;

@@ -5,10 +5,8 @@
 #ifndef QUANTD_SERVER_NET_LISTEN_H_
 #define QUANTD_SERVER_NET_LISTEN_H_
 
-#include <netdb.h>
 #include <sys/types.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -59,14 +57,6 @@ struct HostAndPort {
   int port = 0;
 };
 std::optional<HostAndPort> SplitAddress(absl::string_view address);
-
-struct FreeAddresses {
-  void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
-};
-using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
-// The TCP addresses of a host. "localhost" is always loopback (RFC 6761, 6.3), even on a machine
-// without /etc/hosts. `failed` is getaddrinfo's result; the addresses are null unless it is 0.
-Addresses AddressesOf(const std::string& host, int port, int& failed);
 
 // `address`: HOST:PORT, [IPv6]:PORT or unix:/PATH; port 0 picks one. The host 0.0.0.0 means every
 // address of the machine, IPv6 included if the machine has it; [::] means the same, and without
