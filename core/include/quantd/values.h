@@ -30,8 +30,8 @@ std::vector<float> UnpackFloats(DataType type, int64_t elements, absl::Span<cons
 std::vector<int64_t> UnpackIntegers(DataType type, int64_t elements,
                                     absl::Span<const uint8_t> bytes);
 
-// Packs codes of one byte each, whose upper bits are ignored, to the `Info(type).bits` of their type,
-// and back, with the signs of integers. REQUIRES: a type of fewer than 8 bits.
+// Packs codes of one byte each, whose upper bits are ignored, to the bits of their type, and back,
+// with the signs of integers. REQUIRES: a type of fewer than 8 bits.
 void PackCodes(DataType type, const uint8_t* codes, size_t size, uint8_t* packed);
 void UnpackCodes(DataType type, const uint8_t* packed, size_t size, uint8_t* codes);
 
