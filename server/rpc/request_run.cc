@@ -30,23 +30,25 @@ absl::Status RequestRun::Decode(wire::Method method) {
   rest_ = wire::RestOf(method, message_.bytes(), wire::kFewFields);
   // Little time means little memory.
   if (wire::DecodeNanoseconds(rest_) > wire::kLittleDecodeMemory) return absl::OkStatus();
-  return CatchOutOfMemory([this] { return DecodeNow(); });
+  return CatchOutOfMemory([this] { return DecodeNow([] {}); });
 }
 
-absl::Status RequestRun::DecodeNow() {
-  if (timeline_ == nullptr) return DecodeMessage();
+absl::Status RequestRun::DecodeNow(wire::BetweenPieces between) {
+  if (timeline_ == nullptr) return DecodeMessage(between);
   const Clock::time_point begin = Clock::now();
-  const absl::Status status = DecodeMessage();
+  const absl::Status status = DecodeMessage(between);
   timeline_->decoded = Clock::now();
-  decoding_ = timeline_->decoded - begin;
+  decoding_ = timeline_->decoded - begin - reservation_.stood();
   timeline_->Add(Phase::kDecode, decoding_);
   return status;
 }
 
-absl::Status RequestRun::DecodeMessage() {
+absl::Status RequestRun::DecodeMessage(wire::BetweenPieces between) {
   // The id of an item may follow its values.
-  if (!rest_.whole) rest_ = wire::RestOf(method_, message_.bytes());
-  absl::StatusOr<wire::Request> request = wire::DecodeRequest(method_, message_.bytes());
+  if (!rest_.whole && method_ == wire::Method::kStream) {
+    rest_ = wire::RestOf(method_, message_.bytes());
+  }
+  absl::StatusOr<wire::Request> request = wire::DecodeRequest(method_, message_.bytes(), between);
   if (!request.ok()) return request.status();
   work_ = std::make_unique<Work>(*std::move(request));
   return work_->shared.Find(backend_.regions, work_->request);
@@ -106,7 +108,8 @@ absl::Status RequestRun::Execute() {
   const Clock::time_point begin = Clock::now();
   reservation_.BeginTurn(begin);
   absl::Status status = stream_.interrupted() ? stream_.interruption() : CatchOutOfMemory([this] {
-    absl::Status planned = work_ != nullptr ? absl::OkStatus() : DecodeNow();
+    absl::Status planned =
+        work_ != nullptr ? absl::OkStatus() : DecodeNow([this] { reservation_.LetOthers(); });
     if (planned.ok()) reservation_.LetOthers();
     if (planned.ok()) planned = Plan();
     return planned;

@@ -89,8 +89,8 @@ class RequestRun final : private transport::MessageSource {
   void NoteQueue(Clock::duration waited) const {
     if (timeline_ != nullptr) timeline_->Add(Phase::kQueue, waited - decoding_);
   }
-  absl::Status DecodeNow();
-  absl::Status DecodeMessage();
+  absl::Status DecodeNow(wire::BetweenPieces between);
+  absl::Status DecodeMessage(wire::BetweenPieces between);
   uint64_t ExpectResponse();
   absl::Status Plan();
   absl::Status Run();

@@ -322,10 +322,10 @@ absl::StatusOr<Request> ConvertItem(const v1::StreamRequest& parsed, const Split
 }
 
 template <typename Message>
-absl::StatusOr<Request> Decode(Method method, BytesView bytes) {
-  const Split split = SplitRequest(method, bytes);
+absl::StatusOr<Request> Decode(Method method, BytesView bytes, BetweenPieces between) {
+  const Split split = SplitRequest(method, bytes, between);
   Message message;
-  if (absl::Status status = Parse(split, message); !status.ok()) return status;
+  if (absl::Status status = Parse(split, message, between); !status.ok()) return status;
   if constexpr (std::is_same_v<Message, v1::StreamRequest>) {
     return ConvertItem(message, split);
   } else {
@@ -335,18 +335,18 @@ absl::StatusOr<Request> Decode(Method method, BytesView bytes) {
 
 }  // namespace
 
-absl::StatusOr<Request> DecodeRequest(Method method, BytesView message) {
+absl::StatusOr<Request> DecodeRequest(Method method, BytesView message, BetweenPieces between) {
   switch (method) {
     case Method::kQuantize:
-      return Decode<v1::QuantizeRequest>(method, message);
+      return Decode<v1::QuantizeRequest>(method, message, between);
     case Method::kDequantize:
-      return Decode<v1::DequantizeRequest>(method, message);
+      return Decode<v1::DequantizeRequest>(method, message, between);
     case Method::kQuantizeEmbeddings:
-      return Decode<v1::QuantizeEmbeddingsRequest>(method, message);
+      return Decode<v1::QuantizeEmbeddingsRequest>(method, message, between);
     case Method::kDynamicQuantize:
-      return Decode<v1::DynamicQuantizeRequest>(method, message);
+      return Decode<v1::DynamicQuantizeRequest>(method, message, between);
     case Method::kStream:
-      return Decode<v1::StreamRequest>(method, message);
+      return Decode<v1::StreamRequest>(method, message, between);
     case Method::kGetServerInfo:
       break;
   }

@@ -23,7 +23,8 @@ namespace quantd::wire {
 // (or scale, where it is required) is missing, a tensor has no data type, its values (or its place
 // in shared memory) do not fit type and shape. Errors of several fields together are left to the
 // plan. The request views `message`. REQUIRES: an operation with one request, or kStream.
-absl::StatusOr<Request> DecodeRequest(Method method, BytesView message);
+absl::StatusOr<Request> DecodeRequest(
+    Method method, BytesView message, BetweenPieces between = [] {});
 
 // Memory per byte that is not raw_data. The generated parser needs more memory for values of a
 // byte, and most of all for unknown fields. The worst are fields of two bytes, in messages

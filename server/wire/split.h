@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "server/wire/method.h"
 #include "server/wire/request.h"
@@ -42,11 +43,15 @@ struct Split {
   const RawData& of(Method method) const { return raw[OperationIndex(method)]; }
 };
 
+// Called between pieces of a long message, of which each takes some milliseconds.
+using BetweenPieces = absl::FunctionRef<void()>;
+
 // Splits the request of `method`; kStream: a StreamRequest.
-Split SplitRequest(Method method, BytesView message);
+Split SplitRequest(Method method, BytesView message, BetweenPieces between = [] {});
 
 // Parses the skeleton. Returns INVALID_ARGUMENT if the bytes were not a valid message.
-absl::Status Parse(const Split& split, google::protobuf::MessageLite& message);
+absl::Status Parse(
+    const Split& split, google::protobuf::MessageLite& message, BetweenPieces between = [] {});
 
 // What is known of a message before it is split. Uses no memory.
 struct Rest {

@@ -131,7 +131,7 @@ server/rpc                 2454   1558
 server/scheduling          1118    998
 server/trace                310    186
 server/transport           4873   3394
-server/wire                1826   2129
+server/wire                1860   2145
 server                     1293    240
 client/checkpoints         5398      0
 client/cli/commands        4030      0

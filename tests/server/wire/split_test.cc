@@ -62,6 +62,19 @@ TEST(SplitRequestTest, LeavesUnknownFieldsOut) {
   EXPECT_EQ(ToString(split.raw[0][0]), "x");
 }
 
+TEST(SplitRequestTest, PausesBetweenPieces) {
+  std::string tensor, text;
+  for (int i = 0; i < 100 << 10; ++i) tensor += "\x10\x01";  // dimensions
+  AppendBytesField(v1::QuantizeRequest::kXFieldNumber, tensor, text);
+  int pauses = 0;
+  const Split split = SplitRequest(Method::kQuantize, View(text), [&pauses] { ++pauses; });
+  EXPECT_EQ(pauses, 3);
+  v1::QuantizeRequest request;
+  EXPECT_TRUE(Parse(split, request, [&pauses] { ++pauses; }).ok());
+  EXPECT_GE(pauses, 6);
+  EXPECT_EQ(request.x().shape_size(), 100 << 10);
+}
+
 // All bytes beyond the fields that are looked at count.
 TEST(RestOfTest, LooksAtSoManyFields) {
   const std::string tensors = TwoTensors().SerializeAsString();
