@@ -35,6 +35,7 @@ ABSL_FLAG(int, rounds, 0, "turns of each side; default: what the section takes")
 ABSL_FLAG(double, seconds, 0, "of a turn; default: what the section takes");
 ABSL_FLAG(std::string, json, "", "put the results into this file, beside those of other sections");
 ABSL_FLAG(std::string, binary, QUANTD_BINARY, "another quantd, to compare two builds");
+ABSL_FLAG(std::string, before, "", "a third side of calls: an older quantd");
 ABSL_FLAG(std::vector<std::string>, quantd, {}, "flags for quantd, such as --threads=1");
 ABSL_FLAG(std::string, onnxruntime, "", "its shared library; default: without it");
 ABSL_FLAG(std::string, models, "", "folder that models.py has written");

@@ -15,6 +15,7 @@ ABSL_DECLARE_FLAG(std::string, filter);
 ABSL_DECLARE_FLAG(std::string, onnxruntime);
 ABSL_DECLARE_FLAG(std::string, models);
 ABSL_DECLARE_FLAG(std::string, python);
+ABSL_DECLARE_FLAG(std::string, before);
 ABSL_DECLARE_FLAG(std::string, binary);
 ABSL_DECLARE_FLAG(std::vector<std::string>, quantd);
 

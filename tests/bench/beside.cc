@@ -84,6 +84,7 @@ void RunBeside(Report& report) {
   const Process quantd = StartQuantd("beside_quantd"), echo = StartEcho("beside_echo");
   // It computes so slowly that transporting these calls is little of their work.
   const Process slow = StartQuantd("beside_slow", {"--simd=scalar"});
+  const auto slow_before = StartBefore("beside_before", {"--simd=scalar"});
   Config small{"Quantize", false, 4, 1};
   small.seconds = 1;
   for (const Config& large : kLarge) {
@@ -100,6 +101,11 @@ void RunBeside(Report& report) {
       const Side own = Calling("of its own", quantd, small);
       one.sides.push_back(Beside(own.name, own, slow, large, "Quantize"));
       one.pairs.push_back({"quantd", "of its own"});
+      if (slow_before != nullptr) {
+        const Side older = Calling("before", *slow_before, small);
+        one.sides.push_back(Beside(older.name, older, *slow_before, large, "Quantize"));
+        one.pairs.push_back({"quantd", "before"});
+      }
     } else {
       CallingEcho(echo, quantd, large);  // tells the echo the size of its replies
       Side theirs = CallingEcho(echo, quantd, small);

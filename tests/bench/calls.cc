@@ -119,14 +119,19 @@ class Region {
 void RunTable(Report& report) {
   report.Begin("table", "Calls beside the echo", Columns::kCalls);
   const Process quantd = StartQuantd("quantd"), echo = StartEcho("echo");
+  const auto before = StartBefore("before");
   const bool chosen = !absl::GetFlag(FLAGS_filter).empty();
   for (const Config& config : Configs()) {
     const bool thorough = IsQuick(config) || chosen;
     if (!report.Wanted(config.Name()) || (absl::GetFlag(FLAGS_quick) && !thorough)) continue;
+    Case one{config.Name(), {CallingEcho(echo, quantd, config), Calling("quantd", quantd, config)}};
+    one.pairs = {{"quantd", "echo"}};
+    if (before != nullptr) {
+      one.sides.push_back(Calling("before", *before, config));
+      one.pairs.push_back({"quantd", "before"});
+    }
     // The table has more than a hundred rows: those without a goal get fewer turns.
-    report.Measure(
-        {config.Name(), {Calling("quantd", quantd, config), CallingEcho(echo, quantd, config)}},
-        thorough ? Rounds(14, 20) : Rounds(4, config.unix_socket ? 5 : 7));
+    report.Measure(one, thorough ? Rounds(14, 20) : Rounds(4, config.unix_socket ? 5 : 7));
   }
   const Config config{"QuantizeEmbeddings", false, 1 << 20, 4};
   const Config quantize{"Quantize", false, 1 << 20, 4};

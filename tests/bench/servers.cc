@@ -119,16 +119,22 @@ const std::string& Address(const Process& server, const Config& config) {
 }
 
 Process StartQuantd(const std::string& name, const std::vector<std::string>& flags,
-                    const std::vector<int>& cpus) {
+                    const std::vector<int>& cpus, const std::string& binary) {
   const std::string path = absl::StrCat(Folder(), "/", name);
   std::vector<std::string> command = {
-      absl::GetFlag(FLAGS_binary),      "--listen=127.0.0.1:0",
-      "--listen=unix:" + path,          "--http_listen=",
-      "--max_message_bytes=1073741824", "--ready_file=" + path + ".json"};
+      binary,           "--listen=127.0.0.1:0",           "--listen=unix:" + path,
+      "--http_listen=", "--max_message_bytes=1073741824", "--ready_file=" + path + ".json"};
   command.insert(command.end(), flags.begin(), flags.end());
   const std::vector<std::string> given = absl::GetFlag(FLAGS_quantd);
   command.insert(command.end(), given.begin(), given.end());
   return Process(command, path + ".json", cpus);
+}
+
+std::unique_ptr<Process> StartBefore(const std::string& name,
+                                     const std::vector<std::string>& flags) {
+  const std::string before = absl::GetFlag(FLAGS_before);
+  if (before.empty()) return nullptr;
+  return std::unique_ptr<Process>(new Process(StartQuantd(name, flags, {}, before)));
 }
 
 Process StartEcho(const std::string& name, const std::string& tls) {

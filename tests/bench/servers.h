@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/flags/flag.h"
+#include "bench.h"
 #include "client.h"
 #include "process.h"
 #include "turns.h"
@@ -39,7 +41,11 @@ std::string Request(const Config& config);
 
 // Starts quantd with room for the largest requests. `name` tells several apart.
 Process StartQuantd(const std::string& name, const std::vector<std::string>& flags = {},
-                    const std::vector<int>& cpus = {});
+                    const std::vector<int>& cpus = {},
+                    const std::string& binary = absl::GetFlag(FLAGS_binary));
+// The older quantd of --before; null: none is given.
+std::unique_ptr<Process> StartBefore(const std::string& name,
+                                     const std::vector<std::string>& flags = {});
 // `tls`: the path of its certificate's files without ending, see echo.cc.
 Process StartEcho(const std::string& name, const std::string& tls = {});
 
