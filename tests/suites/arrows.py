@@ -153,7 +153,7 @@ deploy/kubernetes            28      0
 deploy/monitoring           738      0
 deploy/systemd               48      0
 deploy                     1337      0
-tests/bench                   0   4980
+tests/bench                   0   4999
 tests/browser                 0    201
 tests/checkpoints             0    886
 tests/conformance             0   1010
