@@ -14,7 +14,7 @@
 // until small ones leave it enough.
 // In each queue peers take turns (scheduling/fair_queue.h); the requests of one peer are first
 // come, first served. The queues are bounded. Each peer leaves others a part of them, of the memory
-// of large requests (scheduling/peer_share.h) and, unless it is alone, of the requests in progress.
+// of large requests (scheduling/places.h) and, unless it is alone, of the requests in progress.
 // A request that does not fit is refused at once, so that the client can try elsewhere.
 #ifndef QUANTD_SERVER_ADMISSION_ADMISSION_H_
 #define QUANTD_SERVER_ADMISSION_ADMISSION_H_
@@ -28,7 +28,7 @@
 #include "server/loop/event.h"
 #include "server/loop/loop.h"
 #include "server/scheduling/fair_queue.h"
-#include "server/scheduling/peer_share.h"
+#include "server/scheduling/places.h"
 
 namespace quantd::admission {
 

@@ -25,7 +25,6 @@
 #include "server/loop/loop.h"
 #include "server/loop/posted.h"
 #include "server/scheduling/fair_queue.h"
-#include "server/scheduling/peer_share.h"
 #include "server/scheduling/places.h"
 
 namespace quantd::admission {

@@ -12,7 +12,7 @@
 #include "server/access/tokens.h"
 #include "server/admission/admission.h"
 #include "server/metrics/metrics.h"
-#include "server/transport/call_handler.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::rpc {
 

@@ -1,6 +1,6 @@
 // A stream of requests: while item n is computed, item n + 1 is received and the response to item n
 // - 1 is sent. A bad item is answered with an ItemError, and the stream continues.
-#include "server/loop/lead.h"
+#include "server/loop/loop.h"
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
 #include "server/rpc/request_run.h"

@@ -2,7 +2,7 @@
 #include <optional>
 #include <utility>
 
-#include "server/loop/lead.h"
+#include "server/loop/loop.h"
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
 #include "server/rpc/request_run.h"

@@ -5,19 +5,19 @@
 
 namespace quantd::scheduling {
 
-void Holder::Move(loop::Clock::rep now) {
+void Holder::Moved(loop::Clock::time_point now) {
+  const loop::Clock::rep moved = now.time_since_epoch().count();
   loop::Clock::rep before = still_since_.load(std::memory_order_relaxed);
-  while (before < now &&
-         !still_since_.compare_exchange_weak(before, now, std::memory_order_relaxed)) {
+  while (before < moved &&
+         !still_since_.compare_exchange_weak(before, moved, std::memory_order_relaxed)) {
   }
 }
 
 void Holder::Moved(loop::Clock::time_point now, uint64_t bytes, uint64_t rate) {
   const loop::Clock::rep before = still_since_.load(std::memory_order_relaxed);
   if (before == kBusy) return;
-  const auto earned = std::chrono::duration_cast<loop::Clock::duration>(
-      std::chrono::duration<double>(static_cast<double>(bytes) / static_cast<double>(rate)));
-  Move(std::min(before + earned.count(), now.time_since_epoch().count()));
+  const loop::Clock::time_point since{loop::Clock::duration(before)};
+  Moved(Pace::After(since, now, bytes, rate));
 }
 
 void Holder::Displace() {

@@ -18,19 +18,92 @@
 #ifndef QUANTD_SERVER_SCHEDULING_PLACES_H_
 #define QUANTD_SERVER_SCHEDULING_PLACES_H_
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <mutex>
 #include <unordered_map>
 
-#include "absl/container/flat_hash_map.h"
 #include "server/loop/loop.h"
 #include "server/loop/posted.h"
-#include "server/scheduling/peer_share.h"
 
 namespace quantd::scheduling {
+
+// How much one peer may have of a table with room for `most`: all of it if a quarter is less than
+// one.
+template <std::integral Integer>
+constexpr Integer ShareOfOnePeer(Integer most) {
+  return most - most / 4;
+}
+
+// What each peer has of one table, in any unit. For one thread at a time.
+class PeerShares {
+ public:
+  explicit PeerShares(uint64_t most) : most_(most) {}
+
+  // Whether the peer stays within its share with `amount` more: it then has at most three quarters
+  // of the table, and at most three times what was free. A peer that has nothing
+  // always does, because something larger than a share must be possible.
+  bool Within(uint64_t peer, uint64_t amount) const {
+    const uint64_t has = Of(peer);
+    if (has == 0) return true;
+    const uint64_t free = most_ - std::min(most_, sum_);
+    const uint64_t share = std::min(ShareOfOnePeer(most_), 3 * free);
+    return amount <= share && has <= share - amount;
+  }
+  // What all peers have; may exceed the table.
+  uint64_t sum() const { return sum_; }
+  uint64_t Of(uint64_t peer) const {
+    const auto found = taken_.find(peer);
+    return found == taken_.end() ? 0 : found->second;
+  }
+  void Take(uint64_t peer, uint64_t amount) {
+    if (amount != 0) taken_[peer] += amount;
+    sum_ += amount;
+  }
+  // REQUIRES: the peer has at least `amount`.
+  void Give(uint64_t peer, uint64_t amount) {
+    if (amount == 0) return;
+    sum_ -= amount;
+    const auto found = taken_.find(peer);
+    found->second -= amount;
+    if (found->second == 0) taken_.erase(found);
+  }
+
+ private:
+  const uint64_t most_;
+  uint64_t sum_ = 0;
+  std::unordered_map<uint64_t, uint64_t> taken_;
+};
+
+// Measures whether something is fast enough. Bytes earn the time that they take at the least rate;
+// nothing is saved for later.
+class Pace {
+ public:
+  using Time = loop::Clock::time_point;
+
+  // What `bytes` have earned at `rate` bytes a second, on top of `before`.
+  static Time After(Time before, Time now, uint64_t bytes, uint64_t rate) {
+    const std::chrono::duration<double> earned(static_cast<double>(bytes) /
+                                               static_cast<double>(rate));
+    return std::min(before + std::chrono::duration_cast<loop::Clock::duration>(earned), now);
+  }
+
+  void Start(Time now) { earned_until_ = now; }
+  void Moved(Time now, uint64_t bytes, uint64_t rate) {
+    earned_until_ = After(earned_until_, now, bytes, rate);
+  }
+  // Whether it has fallen behind by more than `patience`.
+  bool TooSlow(Time now, loop::Clock::duration patience) const {
+    return now - earned_until_ > patience;
+  }
+
+ private:
+  Time earned_until_;
+};
 
 class PlaceTable;
 
@@ -44,7 +117,7 @@ class Holder : private loop::Posted {
   // The next five are safe from any thread.
 
   // It moved.
-  void Moved(loop::Clock::time_point now) { Move(now.time_since_epoch().count()); }
+  void Moved(loop::Clock::time_point now);
   // Bytes moved. At less than `rate` bytes a second it falls behind, until it counts as still.
   void Moved(loop::Clock::time_point now, uint64_t bytes, uint64_t rate);
   // It waits for a core, or computes: this is the server's time. Until Idle.
@@ -72,7 +145,6 @@ class Holder : private loop::Posted {
  private:
   friend class PlaceTable;
   static constexpr loop::Clock::rep kBusy = std::numeric_limits<loop::Clock::rep>::max();
-  void Move(loop::Clock::rep now);
   void Run() override;
   void Displace();
 

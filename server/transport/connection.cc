@@ -13,8 +13,6 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "server/transport/connection_set.h"
-#include "server/transport/notes.h"
 
 namespace quantd::transport {
 namespace {

@@ -23,15 +23,13 @@
 #include "server/loop/loop.h"
 #include "server/net/peer_name.h"
 #include "server/scheduling/places.h"
+#include "server/transport/connection_set.h"
 #include "server/transport/flow_control.h"
-#include "server/transport/handshakes.h"
 #include "server/transport/http2.h"
 #include "server/transport/lifetime.h"
 #include "server/transport/server_call.h"
 
 namespace quantd::transport {
-
-class ConnectionSet;
 
 class Connection final : private Carrier,
                          private Http2::Owner,

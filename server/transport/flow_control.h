@@ -22,7 +22,6 @@
 #include "server/scheduling/places.h"
 #include "server/transport/frame_credit.h"
 #include "server/transport/frame_walk.h"
-#include "server/transport/pace.h"
 #include "server/transport/transport_context.h"
 
 namespace quantd::transport {
@@ -92,7 +91,7 @@ class FlowControl {
   size_t thrown_away_ = 0;  // bytes received that had no effect
   bool held_back_ = false;
   std::string kept_;         // what had been read before that
-  Pace pace_;                // of what the peer takes meanwhile
+  scheduling::Pace pace_;    // of what the peer takes meanwhile
   scheduling::Place place_;  // in the table of the backlog
   uint64_t block_ = 0;       // the number of the header block at the last look
   loop::Clock::time_point block_began_at_;

@@ -107,9 +107,6 @@ class FrameWalk {
  private:
   static constexpr size_t kPreface = 24;
   static constexpr size_t kHeadBytes = 9;
-  static constexpr uint8_t kHeaders = 1;
-  static constexpr uint8_t kContinuation = 9;
-  static constexpr uint8_t kEndHeaders = 4;
 
   void Begin() {
     have_ = 0;
@@ -117,16 +114,16 @@ class FrameWalk {
     const uint8_t type = head_[3];
     const uint32_t id = uint32_t{head_[5]} << 24 | head_[6] << 16 | head_[7] << 8 | head_[8];
     closed_streams_.OnHead(type, head_[4], static_cast<int32_t>(id & 0x7FFFFFFF));
-    if (type == kHeaders) {
+    if (type == NGHTTP2_HEADERS) {
       in_block_ = true;
       block_bytes_ = 0;
       ++blocks_;
-    } else if (type == kContinuation) {
+    } else if (type == NGHTTP2_CONTINUATION) {
       ++continuations_;
     } else {
       in_block_ = false;
     }
-    block_ends_ = in_block_ && (head_[4] & kEndHeaders) != 0;
+    block_ends_ = in_block_ && (head_[4] & NGHTTP2_FLAG_END_HEADERS) != 0;
     if (left_ == 0 && block_ends_) in_block_ = block_ends_ = false;
   }
 

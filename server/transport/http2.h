@@ -34,7 +34,6 @@
 #include "server/transport/frame_credit.h"
 #include "server/transport/frame_walk.h"
 #include "server/transport/head.h"
-#include "server/transport/metadata.h"
 #include "server/wire/call_status.h"
 
 namespace quantd::transport {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/transport/notes.h"
 #include "server/wire/call_status.h"
 
 namespace quantd::transport {

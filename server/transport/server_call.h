@@ -36,7 +36,6 @@
 #include "server/transport/head.h"
 #include "server/transport/http2.h"
 #include "server/transport/inflater.h"
-#include "server/transport/pace.h"
 #include "server/transport/transport_context.h"
 #include "server/wire/call_status.h"
 
@@ -314,7 +313,7 @@ class ServerCall final : public scheduling::Holder,
   size_t pulled_ = 0;                   // bytes of out_ in frames, gRPC's prefix included
   size_t offered_ = 0;                  // bytes after those, in a frame that nghttp2 holds
   size_t sent_ = 0;                     // bytes of out_ that the kernel has
-  Pace pace_;                           // of the bytes that the kernel takes
+  scheduling::Pace pace_;               // of the bytes that the kernel takes
   loop::Event* written_ = nullptr;
   wire::CallStatus finish_;
   loop::Event* finished_ = nullptr;

@@ -27,8 +27,6 @@
 
 namespace quantd::transport {
 
-class Acceptor;
-
 // For one thread that leads no loop, unless noted otherwise.
 class Transport {
  public:
@@ -59,12 +57,12 @@ class Transport {
   void Close();
 
  private:
-  friend class Acceptor;
-  TransportContext& context() const { return context_; }
+  class Acceptor;
   // The set for the next connection: that of the loop with the fewest.
   ConnectionSet& NextSet();
   // Runs a function on every loop, and waits until all have run it.
   void OnEveryLoop(absl::FunctionRef<void(ConnectionSet&)> function);
+  void OnEveryAcceptor(void (Acceptor::*function)());
 
   TransportContext& context_;
   std::vector<std::unique_ptr<ConnectionSet>> sets_;

@@ -119,7 +119,7 @@ server/access              1302   1111
 server/admission            811   1270
 server/http                 957    670
 server/log                 1006    444
-server/loop                 679    872
+server/loop                 669    872
 server/memory               436    429
 server/metrics              729    270
 server/net                  488    360
@@ -128,9 +128,9 @@ server/options              680    283
 server/process              563    302
 server/regions              872    621
 server/rpc                 2454   1558
-server/scheduling          1118    998
+server/scheduling          1102    991
 server/trace                310    186
-server/transport           4873   3394
+server/transport           4785   3394
 server/wire                1860   2145
 server                     1293    240
 client/checkpoints         5398      0

@@ -8,7 +8,7 @@
 
 #include "../loop/loop_testing.h"
 #include "server/admission/admission.h"
-#include "server/loop/lead.h"
+#include "server/loop/loop.h"
 #include "server/scheduling/thread_pool.h"
 
 namespace quantd::admission {

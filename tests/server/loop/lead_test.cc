@@ -1,12 +1,11 @@
 // A call that returns to the thread that leads, from any thread.
-#include "server/loop/lead.h"
-
 #include <gtest/gtest.h>
 
 #include <future>
 #include <thread>
 
 #include "loop_testing.h"
+#include "server/loop/loop.h"
 #include "server/scheduling/thread_pool.h"
 
 namespace quantd::loop {

@@ -14,7 +14,7 @@
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "quantd/field_error.h"
 #include "server/transport/encoding.h"
-#include "server/transport/metadata.h"
+#include "server/transport/head.h"
 #include "server/wire/call_status.h"
 #include "server/wire/status_details.h"
 #include "testing.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "../loop/loop_testing.h"
-#include "server/loop/lead.h"
+#include "server/loop/loop.h"
 #include "server/scheduling/thread_pool.h"
 
 namespace quantd::scheduling {

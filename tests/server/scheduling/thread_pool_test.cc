@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "../loop/loop_testing.h"
-#include "server/loop/lead.h"
+#include "server/loop/loop.h"
 
 namespace quantd::scheduling {
 namespace {

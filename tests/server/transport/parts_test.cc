@@ -10,11 +10,10 @@
 #include "../loop/loop_testing.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "server/scheduling/peer_share.h"
+#include "server/scheduling/places.h"
 #include "server/transport/encoding.h"
 #include "server/transport/frame_credit.h"
 #include "server/transport/head.h"
-#include "server/transport/metadata.h"
 
 namespace quantd::transport {
 namespace {

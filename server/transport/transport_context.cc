@@ -1,4 +1,4 @@
-#include "server/transport/notes.h"
+#include "server/transport/transport_context.h"
 
 #include <array>
 
