@@ -62,24 +62,25 @@ struct Job {
   First first_non_finite;  // an index in x
 };
 
-// Adds values of one channel.
+// Adds values of one channel. `tally`: where they are counted before the bins are known, or null.
 void AddRun(const Job& job, const uint8_t* x, int64_t elements, size_t channel, size_t non_finite,
-            Channels& to) {
+            Channels& to, Tally* tally) {
   to.non_finite[channel] += non_finite;
   to.finite[channel] += static_cast<uint64_t>(elements) - non_finite;
+  const auto size = static_cast<size_t>(elements);
+  if (tally != nullptr) return tally->Add(x, size, x + size * sizeof(float));
   if (!to.has_bins()) return;
   Bins& bins = to.RaiseTop(channel);
   std::array<uint16_t, kTile> slots;
-  const auto size = static_cast<size_t>(elements);
   job.kernels.find_slots(x, size, static_cast<uint16_t>(bins.floor()), slots.data());
   bins.Count(slots.data(), size, x + size * sizeof(float));
 }
 
 // The elements from begin to end, run by run of one channel.
-void CountRuns(Job& job, int64_t begin, int64_t end, Channels& to) {
+void CountRuns(Job& job, int64_t begin, int64_t end, Channels& to, Tally* tally = nullptr) {
   alignas(64) std::array<uint8_t, kTile * 4> buffer;
   TaskWatch watch(job.watch);
-  const int64_t inner = job.extents.inner;
+  const int64_t inner = to.size() == 1 ? job.extents.elements() : job.extents.inner;
   auto channel = static_cast<size_t>(begin / inner % job.extents.channels);
   int64_t left = inner - begin % inner;  // of the run
   for (int64_t at = begin; at < end;) {
@@ -93,7 +94,7 @@ void CountRuns(Job& job, int64_t begin, int64_t end, Channels& to) {
       job.first_non_finite.Found(at + static_cast<int64_t>(found));
       return;
     }
-    AddRun(job, x, size, channel, non_finite, to);
+    AddRun(job, x, size, channel, non_finite, to, tally);
     at += size;
     left -= size;
     if (left > 0) continue;
@@ -102,32 +103,15 @@ void CountRuns(Job& job, int64_t begin, int64_t end, Channels& to) {
   }
 }
 
-// The same for one channel with many elements.
+// The same for one channel with many elements. If it ends early, nobody uses its counts.
 void CountMany(Job& job, int64_t begin, int64_t end, Channels& to) {
-  alignas(64) std::array<uint8_t, kTile * 4> buffer;
-  TaskWatch watch(job.watch);
   while (begin < end) {
     const int64_t stop = std::min(end, begin + Tally::kMost);
     Tally tally;
     if (!tally) return CountRuns(job, begin, end, to);
-    uint64_t non_finite = 0;
-    for (int64_t at = begin; at < stop; at += kTile) {
-      const int64_t elements = std::min(stop - at, kTile);
-      const auto size = static_cast<size_t>(elements);
-      if (watch.StoppedBefore(elements * 4) || at > job.first_non_finite.index()) return;
-      const uint8_t* const x = job.reader.Read(at, elements, buffer.data());
-      const size_t others = job.kernels.find_extremes(x, size, to.low.data(), to.high.data());
-      if (others > 0 && job.rejects) {
-        job.first_non_finite.Found(at + static_cast<int64_t>(job.kernels.find_non_finite(x, size)));
-        return;
-      }
-      non_finite += others;
-      tally.Add(x, size, x + size * sizeof(float));
-    }
-    const uint64_t finite = static_cast<uint64_t>(stop - begin) - non_finite;
-    to.non_finite[0] += non_finite;
-    to.finite[0] += finite;
-    tally.AddTo(finite, to.RaiseTop(0));
+    const uint64_t finite = to.finite[0];
+    CountRuns(job, begin, stop, to, &tally);
+    tally.AddTo(to.finite[0] - finite, to.RaiseTop(0));
     begin = stop;
   }
 }
