@@ -190,24 +190,12 @@ void DecodeBnb4(const Decoding& decoding, const DecodeBytes& bytes) {
 }
 
 DecodeRegion DecodeRegionOf(Layout layout) {
-  switch (layout) {
-    case Layout::kBnbInt8:
-      return DecodeBnbInt8;
-    case Layout::kNvfp4:
-    case Layout::kMxfp4:
-      return DecodeFp4;
-    case Layout::kGgufF32:
-    case Layout::kGgufF16:
-    case Layout::kGgufBf16:
-      return DecodeFloats;
-    case Layout::kBnbNf4:
-    case Layout::kBnbNf4Double:
-    case Layout::kBnbFp4:
-    case Layout::kBnbFp4Double:
-      return DecodeBnb4;
-    default:
-      return DecodeGguf;
+  const LayoutInfo& info = Info(layout);
+  if (info.family == LayoutFamily::kBitsAndBytes) {
+    return layout == Layout::kBnbInt8 ? DecodeBnbInt8 : DecodeBnb4;
   }
+  if (info.family == LayoutFamily::kGguf) return info.columns_of == 1 ? DecodeFloats : DecodeGguf;
+  return DecodeFp4;
 }
 
 absl::Status DecodeRegions(const Geometry& geometry, absl::Span<const ByteSource* const> parts,

@@ -29,21 +29,12 @@ void ForEachPiece(const Encoding& encoding, const RegionBytes& bytes, const Body
   }
 }
 
+// Both enums have the same order.
 GgufBlock BlockOf(Layout layout) {
-  switch (layout) {
-    case Layout::kGgufQ8_0:
-      return GgufBlock::kQ8_0;
-    case Layout::kGgufQ4_0:
-      return GgufBlock::kQ4_0;
-    case Layout::kGgufQ4_1:
-      return GgufBlock::kQ4_1;
-    case Layout::kGgufQ5_0:
-      return GgufBlock::kQ5_0;
-    case Layout::kGgufQ5_1:
-      return GgufBlock::kQ5_1;
-    default:
-      return GgufBlock::kMxfp4;
-  }
+  constexpr int kFirst = static_cast<int>(Layout::kGgufQ8_0);
+  static_assert(static_cast<int>(Layout::kGgufMxfp4) - kFirst ==
+                static_cast<int>(GgufBlock::kMxfp4));
+  return static_cast<GgufBlock>(static_cast<int>(layout) - kFirst);
 }
 
 // Encodes `size` numbers, which are a block of -double; returns the largest magnitude.
@@ -218,37 +209,14 @@ void EncodeBnbInt8(const Encoding& encoding, const RegionBytes& bytes) {
 }
 
 EncodeRegion EncodeRegionOf(Layout layout) {
-  switch (layout) {
-    case Layout::kFp8Tiles:
-    case Layout::kFp8Block:
-      return EncodeTiles;
-    case Layout::kInt8:
-    case Layout::kInt8Tensor:
-    case Layout::kFp8:
-    case Layout::kFp8Tensor:
-      return EncodeRows;
-    case Layout::kInt4G128:
-    case Layout::kInt4G32:
-    case Layout::kInt4G128Asym:
-    case Layout::kInt4G32Asym:
-      return EncodeInt4;
-    case Layout::kNvfp4:
-    case Layout::kMxfp4:
-      return EncodeFp4;
-    case Layout::kGgufF32:
-    case Layout::kGgufF16:
-    case Layout::kGgufBf16:
-      return EncodeFloats;
-    case Layout::kBnbNf4:
-    case Layout::kBnbNf4Double:
-    case Layout::kBnbFp4:
-    case Layout::kBnbFp4Double:
-      return EncodeBnb4;
-    case Layout::kBnbInt8:
-      return EncodeBnbInt8;
-    default:
-      return EncodeGguf;
+  const LayoutInfo& info = Info(layout);
+  if (info.family == LayoutFamily::kBitsAndBytes) {
+    return layout == Layout::kBnbInt8 ? EncodeBnbInt8 : EncodeBnb4;
   }
+  if (info.family == LayoutFamily::kGguf) return info.columns_of == 1 ? EncodeFloats : EncodeGguf;
+  if (layout == Layout::kFp8Tiles || layout == Layout::kFp8Block) return EncodeTiles;
+  if (layout == Layout::kNvfp4 || layout == Layout::kMxfp4) return EncodeFp4;
+  return info.columns_of == 1 ? EncodeRows : EncodeInt4;
 }
 
 }  // namespace quantd

@@ -169,6 +169,8 @@ Geometry BnbInt8(const WeightPlan& plan) {
 }  // namespace
 
 Geometry GeometryOf(const WeightPlan& plan, const WeightFacts& facts) {
+  const LayoutInfo& info = Info(plan.layout);
+  if (info.family == LayoutFamily::kGguf) return Gguf(plan);
   switch (plan.layout) {
     case Layout::kFp8Tiles:
       return Tiles(plan, "_scale_inv", DataType::kFloat);
@@ -182,24 +184,14 @@ Geometry GeometryOf(const WeightPlan& plan, const WeightFacts& facts) {
       return OneScale(plan, "I8");
     case Layout::kFp8Tensor:
       return OneScale(plan, "F8_E4M3");
-    case Layout::kInt4G128:
-    case Layout::kInt4G32:
-    case Layout::kInt4G128Asym:
-    case Layout::kInt4G32Asym:
-      return Int4(plan);
     case Layout::kNvfp4:
       return Fp4(plan, 16, "F8_E4M3");
     case Layout::kMxfp4:
       return Fp4(plan, 32, "U8");
-    case Layout::kBnbNf4:
-    case Layout::kBnbNf4Double:
-    case Layout::kBnbFp4:
-    case Layout::kBnbFp4Double:
-      return Bnb4(plan, facts);
     case Layout::kBnbInt8:
       return BnbInt8(plan);
     default:
-      return Gguf(plan);
+      return info.family == LayoutFamily::kBitsAndBytes ? Bnb4(plan, facts) : Int4(plan);
   }
 }
 

@@ -12,37 +12,26 @@ namespace {
 
 constexpr int64_t kWhole = -1;
 
-// Adds a dimension that is cut into blocks of `block` elements (kWhole: not cut).
-void AddDimension(Blocks& blocks, int64_t length, int64_t block) {
-  if (block == kWhole) {
-    blocks.lengths.push_back(std::max<int64_t>(length, 1));
-    blocks.counts.push_back(1);
-  } else {
-    blocks.lengths.push_back(std::clamp<int64_t>(block, 1, std::max<int64_t>(length, 1)));
-    blocks.counts.push_back(length == 0 ? 0 : (length - 1) / block + 1);
+// Each dimension of x cut into blocks of `block_of(dimension)` elements (kWhole: not cut).
+template <typename BlockOf>
+Blocks Cut(const Shape& x_shape, const BlockOf& block_of) {
+  Blocks blocks;
+  for (size_t i = 0; i < x_shape.size(); ++i) {
+    const int64_t length = x_shape[i], block = block_of(i);
+    const int64_t most = std::max<int64_t>(length, 1);
+    blocks.lengths.push_back(block == kWhole ? most : std::clamp<int64_t>(block, 1, most));
+    blocks.counts.push_back(block == kWhole ? 1 : length == 0 ? 0 : (length - 1) / block + 1);
   }
+  return blocks;
+}
+
+// Blocks along one dimension: those of `on_axis` elements there, and of `elsewhere`.
+Blocks AlongAxis(const Shape& x_shape, size_t axis, int64_t on_axis, int64_t elsewhere) {
+  return Cut(x_shape, [&](size_t i) { return i == axis ? on_axis : elsewhere; });
 }
 
 Blocks PerTensor(const Shape& x_shape) {
-  Blocks blocks;
-  for (int64_t length : x_shape) AddDimension(blocks, length, kWhole);
-  return blocks;
-}
-
-Blocks PerAxis(const Shape& x_shape, size_t axis) {
-  Blocks blocks;
-  for (size_t i = 0; i < x_shape.size(); ++i) {
-    AddDimension(blocks, x_shape[i], i == axis ? 1 : kWhole);
-  }
-  return blocks;
-}
-
-Blocks Blocked(const Shape& x_shape, size_t axis, int64_t block_size) {
-  Blocks blocks;
-  for (size_t i = 0; i < x_shape.size(); ++i) {
-    AddDimension(blocks, x_shape[i], i == axis ? block_size : 1);
-  }
-  return blocks;
+  return Cut(x_shape, [](size_t) { return kWhole; });
 }
 
 absl::StatusOr<size_t> ResolveAxis(const Granularity& granularity, const Shape& x_shape) {
@@ -91,20 +80,6 @@ absl::Status CheckGranularity(const Granularity& granularity, const Shape& x_sha
   return absl::OkStatus();
 }
 
-Blocks GivenBlocks(const Shape& block_shape, const Shape& x_shape) {
-  Blocks blocks;
-  for (size_t i = 0; i < x_shape.size(); ++i) AddDimension(blocks, x_shape[i], block_shape[i]);
-  return blocks;
-}
-
-absl::StatusOr<Blocks> RequireScaleShape(Blocks blocks, const Shape& scale_shape,
-                                         absl::string_view cause, const Shape& x_shape) {
-  if (scale_shape == blocks.counts) return blocks;
-  return FieldError(
-      "scale", absl::StrCat("scale has shape ", ShapeString(scale_shape), ", ", cause, " of x ",
-                            ShapeString(x_shape), " needs ", ShapeString(blocks.counts)));
-}
-
 // A scale of x's rank in which every dimension divides that of x.
 absl::StatusOr<Blocks> Groups(const Shape& x_shape, const Shape& scale_shape) {
   if (scale_shape.size() != x_shape.size()) {
@@ -135,18 +110,18 @@ absl::StatusOr<Blocks> BlocksOfScale(const Granularity& granularity, const Shape
     const absl::StatusOr<int64_t> count = ElementCount(*shape, field);
     if (!count.ok()) return count.status();
   }
-  if (absl::Status status = CheckGranularity(granularity, x_shape); !status.ok()) return status;
-  if (!granularity.block_shape.empty()) {
-    return RequireScaleShape(GivenBlocks(granularity.block_shape, x_shape), scale_shape,
-                             absl::StrCat("block_shape ", ShapeString(granularity.block_shape)),
-                             x_shape);
-  }
-  if (granularity.block_size > 0) {
-    absl::StatusOr<size_t> axis = ResolveAxis(granularity, x_shape);
-    if (!axis.ok()) return axis.status();
-    return RequireScaleShape(
-        Blocked(x_shape, *axis, granularity.block_size), scale_shape,
-        absl::StrCat("block_size ", granularity.block_size, " along axis ", *axis), x_shape);
+  if (!granularity.block_shape.empty() || granularity.block_size != 0) {
+    absl::StatusOr<RequestedBlocks> requested = BlocksOfRequest(granularity, x_shape);
+    if (!requested.ok()) return requested.status();
+    if (scale_shape == requested->blocks.counts) return std::move(requested->blocks);
+    const std::string cause =
+        granularity.block_shape.empty()
+            ? absl::StrCat("block_size ", granularity.block_size, " along axis ",
+                           *ResolveAxis(granularity, x_shape))
+            : absl::StrCat("block_shape ", ShapeString(granularity.block_shape));
+    return FieldError("scale", absl::StrCat("scale has shape ", ShapeString(scale_shape), ", ",
+                                            cause, " of x ", ShapeString(x_shape), " needs ",
+                                            ShapeString(requested->blocks.counts)));
   }
   if (scale_shape.empty() || (scale_shape.size() == 1 && scale_shape[0] == 1)) {
     return PerTensor(x_shape);
@@ -158,7 +133,7 @@ absl::StatusOr<Blocks> BlocksOfScale(const Granularity& granularity, const Shape
     return FieldError("scale", absl::StrCat("scale has ", scale_shape[0], " elements, x has ",
                                             x_shape[*axis], " along axis ", *axis));
   }
-  return PerAxis(x_shape, *axis);
+  return AlongAxis(x_shape, *axis, 1, kWhole);
 }
 
 absl::StatusOr<RequestedBlocks> BlocksOfRequest(const Granularity& granularity,
@@ -166,7 +141,7 @@ absl::StatusOr<RequestedBlocks> BlocksOfRequest(const Granularity& granularity,
   if (absl::Status status = CheckGranularity(granularity, x_shape); !status.ok()) return status;
   RequestedBlocks requested;
   if (!granularity.block_shape.empty()) {
-    requested.blocks = GivenBlocks(granularity.block_shape, x_shape);
+    requested.blocks = Cut(x_shape, [&](size_t i) { return granularity.block_shape[i]; });
     requested.scale_shape = requested.blocks.counts;
     return requested;
   }
@@ -177,10 +152,10 @@ absl::StatusOr<RequestedBlocks> BlocksOfRequest(const Granularity& granularity,
   absl::StatusOr<size_t> axis = ResolveAxis(granularity, x_shape);
   if (!axis.ok()) return axis.status();
   if (granularity.block_size > 0) {
-    requested.blocks = Blocked(x_shape, *axis, granularity.block_size);
+    requested.blocks = AlongAxis(x_shape, *axis, granularity.block_size, 1);
     requested.scale_shape = requested.blocks.counts;
   } else {
-    requested.blocks = PerAxis(x_shape, *axis);
+    requested.blocks = AlongAxis(x_shape, *axis, 1, kWhole);
     requested.scale_shape = {x_shape[*axis]};
   }
   return requested;
