@@ -49,19 +49,13 @@ absl::Status OpenError(absl::string_view field, absl::string_view name, int erro
     case ENXIO:
     case ENODEV:
       return RegionError(field, name, "is not a regular file", absl::StatusCode::kNotFound);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return RegionError(field, name, absl::StrCat("can't be opened: ", std::strerror(error)),
-                         absl::StatusCode::kPermissionDenied);
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-      return RegionError(field, name, absl::StrCat("can't be opened: ", std::strerror(error)),
-                         absl::StatusCode::kResourceExhausted);
     default:
+      const bool denied = error == EACCES || error == EPERM || error == EROFS;
+      const bool exhausted = error == EMFILE || error == ENFILE || error == ENOMEM;
       return RegionError(field, name, absl::StrCat("can't be opened: ", std::strerror(error)),
-                         absl::StatusCode::kFailedPrecondition);
+                         denied      ? absl::StatusCode::kPermissionDenied
+                         : exhausted ? absl::StatusCode::kResourceExhausted
+                                     : absl::StatusCode::kFailedPrecondition);
   }
 }
 
