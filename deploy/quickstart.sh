@@ -76,10 +76,6 @@ if [[ ! -f $files/layer.safetensors ]]; then
 fi
 run "$quantctl" quantize "$files/embeddings.npy" -o "$files/embeddings.uint8.safetensors" --type=uint8 --force --address="$grpc_address"
 run "$quantctl" quantize "$files/layer.safetensors" -o "$files/layer.int8.safetensors" --type=int8 --force --address="$grpc_address"
-echo
-for pair in embeddings.npy:embeddings.uint8.safetensors layer.safetensors:layer.int8.safetensors; do
-  python3 "$QUANTD_ROOT/deploy/check_tensors.py" "$files/${pair%:*}" "$files/${pair#*:}" | sed 's/^/    /'
-done
 
 step "Some of its metrics (http://$http_address/metrics)"
 curl --silent --show-error --fail --noproxy '*' "http://$http_address/metrics" |

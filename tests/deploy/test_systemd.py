@@ -79,7 +79,7 @@ def test_the_server_works_behind_its_walls(tmp_path):
             subprocess.run([sys.executable, ROOT / "deploy/make_tensors.py", tmp_path], check=True)
             arguments = ["-o", tmp_path / "y.safetensors", "--type=uint8", f"--address=unix:{socket}"]
             subprocess.run([QUANTCTL, "quantize", tmp_path / "embeddings.npy", *arguments], check=True)
-            subprocess.run([sys.executable, ROOT / "deploy/check_tensors.py", tmp_path / "embeddings.npy", tmp_path / "y.safetensors"], check=True)
+            subprocess.run([sys.executable, ROOT / "tests/check_tensors.py", tmp_path / "embeddings.npy", tmp_path / "y.safetensors"], check=True)
         finally:
             server.terminate()
         assert server.wait(60) == 0

@@ -129,7 +129,7 @@ emulated() {
     grep -q '"target": "neon"' "$arm/info.json" &&
     python3 "$QUANTD_ROOT/deploy/make_tensors.py" "$arm" &&
     "$QUANTD_BUILD/release/client/quantctl" quantize "$arm/embeddings.npy" -o "$arm/there.safetensors" --type=uint8 --force --address="$address" &&
-    python3 "$QUANTD_ROOT/deploy/check_tensors.py" "$arm/embeddings.npy" "$arm/there.safetensors" &&
+    python3 "$QUANTD_ROOT/tests/check_tensors.py" "$arm/embeddings.npy" "$arm/there.safetensors" &&
     "$emulator" -L "$root" "$root/quantctl" quantize "$arm/embeddings.npy" -o "$arm/here.safetensors" --type=uint8 --force &&
     cmp "$arm/there.safetensors" "$arm/here.safetensors"
   local status=$?
@@ -220,7 +220,7 @@ quantizes() {
   python3 "$QUANTD_ROOT/deploy/make_tensors.py" "$files" &&
     "$QUANTD_BUILD/release/client/quantctl" quantize "$files/embeddings.npy" -o "$files/embeddings.safetensors" --type=uint8 --force \
       --address="$(address 'a["grpc"][0]')" &&
-    python3 "$QUANTD_ROOT/deploy/check_tensors.py" "$files/embeddings.npy" "$files/embeddings.safetensors"
+    python3 "$QUANTD_ROOT/tests/check_tensors.py" "$files/embeddings.npy" "$files/embeddings.safetensors"
 }
 
 shows_metrics() { curl --silent --fail --noproxy '*' "http://$(address 'a["http"]')/metrics" | grep '^quantd_build_info'; }

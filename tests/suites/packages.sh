@@ -123,7 +123,7 @@ quantizes() {
   address=$(python3 -c "import json; print(json.load(open('$notes/ready.json'))['grpc'][1])") &&
     python3 "$QUANTD_ROOT/deploy/make_tensors.py" "$notes" &&
     "$QUANTD_BUILD/release/client/quantctl" quantize "$notes/embeddings.npy" -o "$notes/embeddings.safetensors" --type=uint8 --force --address="$address" &&
-    python3 "$QUANTD_ROOT/deploy/check_tensors.py" "$notes/embeddings.npy" "$notes/embeddings.safetensors"
+    python3 "$QUANTD_ROOT/tests/check_tensors.py" "$notes/embeddings.npy" "$notes/embeddings.safetensors"
 }
 
 ends() {
