@@ -250,6 +250,7 @@ void Server::Components::AddTasks() {
     memory_keeper.Look(pool.used_bytes() + pool.kept_bytes());
   });
   every_second.Do([this] { tls_and_tokens.Look(metrics); });
+  every_second.Do([this] { heartbeat->Alive(); });  // so that the first who asks is told the truth
 }
 
 Server::Server(std::unique_ptr<TlsAndTokens> tls_and_tokens, std::unique_ptr<Components> components)
