@@ -132,7 +132,7 @@ server/scheduling          1102    991
 server/trace                310    186
 server/transport           4785   3394
 server/wire                1860   2145
-server                     1293    240
+server                     1294    240
 client/checkpoints         5398      0
 client/cli/commands        4030      0
 client/cli/engine           980      0
