@@ -15,7 +15,7 @@
 #include "absl/functional/function_ref.h"
 #include "server/memory/buffer.h"
 #include "server/rpc/backend.h"
-#include "server/transport/deflater.h"
+#include "server/transport/encoding.h"
 #include "server/transport/server_call.h"
 
 namespace quantd::rpc {

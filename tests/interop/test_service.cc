@@ -11,7 +11,7 @@
 #include "grpc/testing/messages.pb.h"
 #include "server/loop/timers.h"
 #include "server/rpc/exchange.h"
-#include "server/transport/deflater.h"
+#include "server/transport/encoding.h"
 #include "server/wire/encode.h"
 
 namespace quantd::interop {

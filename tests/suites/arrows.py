@@ -130,7 +130,7 @@ server/regions              866    621
 server/rpc                 2454   1558
 server/scheduling          1102    991
 server/trace                310    186
-server/transport           4785   3394
+server/transport           4762   3394
 server/wire                1860   2145
 server                     1294    240
 client/checkpoints         5398      0

@@ -20,7 +20,7 @@
 #include "malloced.h"
 #include "server/operations/operation.h"
 #include "server/operations/scratch_bytes.h"
-#include "server/transport/deflater.h"
+#include "server/transport/encoding.h"
 #include "server/transport/server_call.h"
 #include "server/wire/decode.h"
 #include "server/wire/response_layout.h"

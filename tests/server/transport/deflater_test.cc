@@ -1,7 +1,5 @@
 // Compressed responses: they can be inflated again, are smaller, and take no more memory than
 // announced.
-#include "server/transport/deflater.h"
-
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -12,6 +10,7 @@
 
 #include "frames.h"
 #include "malloced.h"
+#include "server/transport/encoding.h"
 #include "server/transport/head.h"
 
 namespace quantd::transport {
