@@ -58,6 +58,21 @@ class Places : public testing::Test {
   std::deque<TestHolder> calls_;
 };
 
+TEST(PeerShares, EachPeerLeavesAQuarterOfWhatItFinds) {
+  PeerShares shares(100);
+  EXPECT_TRUE(shares.Within(1, 1000));  // it has nothing
+  shares.Take(1, 70);
+  EXPECT_TRUE(shares.Within(1, 5));
+  EXPECT_FALSE(shares.Within(1, 6));
+  shares.Take(2, 20);  // 10 are free
+  EXPECT_TRUE(shares.Within(2, 10));
+  EXPECT_FALSE(shares.Within(2, 11));
+  EXPECT_FALSE(shares.Within(1, 1));
+  shares.Give(1, 70);
+  EXPECT_EQ(shares.sum(), 20);
+  EXPECT_TRUE(shares.Within(2, 55));
+}
+
 TEST_F(Places, TheStillestOfThePeerWithTheMostIsDisplaced) {
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(Take(1, seconds(6 + i % 3)));  // 0 to 8: 2 is stillest
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(Take(2, seconds(60)));         // stiller, but fewer

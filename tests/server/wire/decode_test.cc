@@ -210,6 +210,11 @@ TEST(DecodeRequestTest, SharedTensorsHaveTheirPlaces) {
   EXPECT_EQ(parameters.x.bytes.size(), 0);
   ASSERT_TRUE(decoded->output.has_value());
   ExpectSame(*decoded->output, {"y", UINT64_MAX, 3});
+
+  message.mutable_x()->set_raw_data(std::string(16, 0));
+  decoded = Decode(Method::kQuantize, message);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_FALSE(decoded->x_is_shared());  // but the scale is
 }
 
 TEST(DecodeRequestTest, TheIdOfABadItemIsKnown) {
