@@ -68,10 +68,12 @@ def symmetry_of(symmetry: Optional[str], symmetric: Any) -> Optional[str]:
 
 def integer(value: Any, name: str) -> int:
     """An integer of 64 bits."""
-    try:
-        number = operator.index(None if isinstance(value, bool) else value)
-    except TypeError:
-        raise wrong_type(name, f"{name} is {value!r}, must be an integer") from None
+    number = value
+    if type(value) is not int:
+        try:
+            number = operator.index(None if isinstance(value, bool) else value)
+        except TypeError:
+            raise wrong_type(name, f"{name} is {value!r}, must be an integer") from None
     if not -(1 << 63) <= number < 1 << 63:
         raise wrong_value(name, f"{name} is {number}, which is not a 64-bit integer")
     return number
