@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "quantd/shape.h"
 #include "quantd/values.h"
 
 namespace quantd::python {
