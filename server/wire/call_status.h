@@ -13,7 +13,7 @@
 
 namespace quantd::wire {
 
-// Names and values in addition to gRPC's own; see transport/metadata.h.
+// Names and values in addition to gRPC's own; see transport/head.h.
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 struct CallStatus {

@@ -112,7 +112,7 @@ core/src/linear             718      0
 core/src/plan              1059      0
 core/src/pool               643      0
 core/src/rules              831      0
-core/src/types              545      0
+core/src/types              558      0
 core/src/walk               429      0
 core                         49   7880
 server/access              1302   1111

@@ -63,9 +63,22 @@ constexpr const FloatFormat& FormatOf(DataType type) {
     case DataType::kFloat6E3M2:
       return kE3M2Format;
     case DataType::kFloat4E2M1:
-    default:
       return kE2M1Format;
+    case DataType::kUnspecified:
+    case DataType::kFloat:
+    case DataType::kUint8:
+    case DataType::kInt8:
+    case DataType::kUint16:
+    case DataType::kInt16:
+    case DataType::kInt32:
+    case DataType::kUint4:
+    case DataType::kInt4:
+    case DataType::kUint2:
+    case DataType::kInt2:
+    case DataType::kFloat8E8M0:
+      break;
   }
+  return kE2M1Format;  // not reached
 }
 
 // The value of a code. Every NaN becomes the quiet NaN with the code's sign.
