@@ -34,15 +34,7 @@ def test_who_does_not_ask_gets_none(server):
         assert timing(call) is None
 
 
-def test_a_stream_has_the_sums(server):
-    item = pb.StreamRequest(dynamic_quantize=pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, 1 << 18, dtype=np.float32))))
-    sums = []
-    for count in (1, 40):
-        call = server.stub.Stream(iter([item] * count), timeout=60, metadata=ASKED)
-        assert len(list(call)) == count
-        sums.append(timing(call))
-        assert list(sums[-1]) == ["decode", "queue", "kernel", "encode"]
-    assert sums[1]["kernel"] > sums[0]["kernel"]
+def test_an_empty_stream_has_none(server):
     call = server.stub.Stream(iter([]), timeout=10, metadata=ASKED)
     assert list(call) == [] and timing(call) is None
 
@@ -58,7 +50,8 @@ def test_an_idle_stream_is_no_queue(server):
     before = server.metrics()
     call = server.stub.Stream(items(), timeout=60, metadata=ASKED)
     assert len(list(call)) == 3
-    assert timing(call)["queue"] < 1_000_000
+    phases = timing(call)
+    assert list(phases) == ["decode", "queue", "kernel", "encode"] and phases["queue"] < 1_000_000
     after = server.metrics()
     waited = after["quantd_queue_seconds_sum"] - before["quantd_queue_seconds_sum"]
     assert after["quantd_queue_seconds_count"] - before["quantd_queue_seconds_count"] == 3 and waited < 1

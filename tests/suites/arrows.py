@@ -127,7 +127,7 @@ server/operations           535    333
 server/options              680    283
 server/process              563    302
 server/regions              866    621
-server/rpc                 2454   1558
+server/rpc                 2454   1583
 server/scheduling          1102    991
 server/trace                310    186
 server/transport           4762   3394
@@ -159,7 +159,7 @@ tests/checkpoints             0    886
 tests/conformance             0   1010
 tests/conformance/quantd_conformance      0   4355
 tests/deploy                  0   1170
-tests/e2e                     0   8139
+tests/e2e                     0   8114
 tests/fuzz                    0   1721
 tests/image                   0     94
 tests/interop                 0    676

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "testing.h"
@@ -45,6 +47,30 @@ TEST(Counts, OfWhatIsCancelledNothing) {
   EXPECT_TRUE(server.Until("quantd_inflight_bytes", 0));
   EXPECT_EQ(server.Metric("quantd_kernel_seconds_count{operation=\"quantize\"}"), 0);
   EXPECT_EQ(server.Metric("quantd_tensor_bytes_total{operation=\"quantize\",direction=\"in\"}"), 0);
+}
+
+// The trailer of a stream has the sums over its items: each of two stands before its kernel.
+TEST(Counts, TimesOfAllItems) {
+  constexpr std::chrono::milliseconds kStands(20);
+  const TestServer server;
+  const auto client = server.Connect();
+  Gate gate;
+  gate.Close();
+  v1::StreamRequest item;
+  *item.mutable_quantize() = Quantize(Floats({5}));
+  client->Say(
+      transport::Headers(1, transport::CallFields(Path("Stream"), {{"quantd-timing", "1"}})));
+  for (int i = 1; i <= 2; ++i) {
+    Send(*client, 1, item, i == 2);
+    ASSERT_TRUE(gate.Reached(i));
+    std::this_thread::sleep_for(kStands);
+    gate.Pass();
+  }
+  ASSERT_EQ(client->Status(1), 0);
+  const std::string phases = client->stream(1).Trailer("quantd-timing-us");
+  const size_t kernel = phases.find("kernel=");
+  ASSERT_NE(kernel, std::string::npos);
+  EXPECT_GE(std::atoi(&phases[kernel + 7]), 2'000 * kStands.count()) << phases;
 }
 
 }  // namespace
