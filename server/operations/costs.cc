@@ -18,12 +18,11 @@ struct Row {
 constexpr Row kQuantize = {0.8, 1.5, 2};
 constexpr Row kDequantize = {0.6, 0, 2};
 constexpr Row kDynamicQuantize = {0.9, 1.8, 8};
-constexpr Row kEmbeddings = {0.5, 11, 0};
-constexpr double kLength = 1.5;    // of a vector, which is needed before its first code
-constexpr double kVector = 25;     // each
-constexpr double kOneByOne = 150;  // the same, unless the vectors are FLOAT and only coded
-constexpr double kValue = 12;      // in values, which are encoded one by one
-constexpr double kScalar = 25;     // an element, without vector instructions
+constexpr Row kEmbeddings = {0.5, 11, 25};  // a vector in place of a scale
+constexpr double kOneByOne = 150;           // the same, unless the vectors are FLOAT and only coded
+constexpr double kLength = 1.5;             // for the length of its vector, before the first code
+constexpr double kValue = 12;               // in values, which are encoded one by one
+constexpr double kScalar = 25;              // an element, without vector instructions
 
 double Elements(const TensorView& tensor) {
   return static_cast<double>(tensor.bytes.size()) * 8 / Info(tensor.data_type).bits;
@@ -33,38 +32,44 @@ double Scales(const TensorView& scale, const std::optional<TensorView>& zero_poi
   return Elements(scale) + (zero_point.has_value() ? Elements(*zero_point) : 0);
 }
 
-double Nanoseconds(const Row& row, double elements, bool report, double scales) {
-  return elements * (row.element + (report ? row.report : 0)) + scales * row.scale;
+// In how many parts of this length the elements come.
+double Parts(const TensorView& tensor, int64_t length) {
+  return length > 0 ? Elements(tensor) / static_cast<double>(length) : 0;
+}
+
+template <typename Parameters>
+double Nanoseconds(const Row& row, const Parameters& request, double scales) {
+  double element = row.element;
+  if constexpr (requires { request.report_error; }) {
+    element += request.report_error ? row.report : 0;
+  }
+  return Elements(request.x) * element + scales * row.scale;
 }
 
 double Nanoseconds(const QuantizeParameters& request) {
-  return Nanoseconds(kQuantize, Elements(request.x), request.report_error,
-                     Scales(request.scale, request.zero_point));
+  return Nanoseconds(kQuantize, request, Scales(request.scale, request.zero_point));
 }
 
 double Nanoseconds(const DequantizeParameters& request) {
-  return Nanoseconds(kDequantize, Elements(request.x), false,
-                     Scales(request.scale, request.zero_point));
+  return Nanoseconds(kDequantize, request, Scales(request.scale, request.zero_point));
 }
 
 double Nanoseconds(const DynamicQuantizeParameters& request) {
   const Granularity& granularity = request.granularity;
   int64_t block = granularity.block_size;
   if (!granularity.block_shape.empty()) block = granularity.block_shape.back();
-  const double elements = Elements(request.x);
-  return Nanoseconds(kDynamicQuantize, elements, request.report_error,
-                     block > 0 ? elements / static_cast<double>(block) : 0);
+  return Nanoseconds(kDynamicQuantize, request, Parts(request.x, block));
 }
 
 double Nanoseconds(const QuantizeEmbeddingsParameters& request) {
-  const double elements = Elements(request.x);
   const bool lengths = request.normalize || request.recipe == EmbeddingRecipe::kDirection;
   const bool in_place =
       !lengths && !request.report_error && request.x.data_type == DataType::kFloat;
-  const int64_t width = request.x.shape.empty() ? 0 : request.x.shape.back();
-  const double vectors = width > 0 ? elements / static_cast<double>(width) : 0;
-  return Nanoseconds(kEmbeddings, elements, request.report_error, 0) +
-         (lengths ? kLength * elements : 0) + vectors * (in_place ? kVector : kOneByOne);
+  Row row = kEmbeddings;
+  if (lengths) row.element += kLength;
+  if (!in_place) row.scale = kOneByOne;
+  return Nanoseconds(row, request,
+                     Parts(request.x, request.x.shape.empty() ? 0 : request.x.shape.back()));
 }
 
 }  // namespace

@@ -142,10 +142,9 @@ uint64_t Beside(const QuantizeEmbeddingsParameters& request, const ResponseLayou
   return Beside(0, request.ranges ? ElementsIn(*request.ranges) / 2 : 0);
 }
 
-// The largest response; nullopt: the plan refuses the request.
+// The largest response, of any method; nullopt: the plan refuses the request.
 std::optional<ResponseLayout> LargestResponse(const wire::Request& request) {
   ResponseLayout layout;
-  layout.method = request.method();
   layout.encoding = request.output_encoding;
   layout.output = request.output;
   const bool good = std::visit([&](const auto& parameters) { return Describe(parameters, layout); },

@@ -32,8 +32,7 @@ uint64_t Operation::output_bytes() const {
 
 uint64_t Operation::memory_bytes() const {
   return wire::ResponseMemoryBytes(layout_) +
-         ScratchBytes(static_cast<uint64_t>(BaseOf(plan_).layout.scale_count)) + own_ranges_bytes_ +
-         plan_bytes_;
+         ScratchBytes(static_cast<uint64_t>(BaseOf(plan_).layout.scale_count)) + other_bytes_;
 }
 
 absl::Status Operation::Execute(const Executor& executor, Interrupted interrupted,
@@ -79,9 +78,9 @@ absl::StatusOr<Operation> Plan(const wire::Request& request) {
           layout.output->byte_size = layout.y.bytes;
         }
         operation.x_ = parameters.x.bytes;
-        operation.plan_bytes_ = PlanBytes(request);
+        operation.other_bytes_ = PlanBytes(request);
         if (request.method() == wire::Method::kDynamicQuantize && request.x_is_shared()) {
-          operation.own_ranges_bytes_ = OwnRangesBytes(
+          operation.other_bytes_ += OwnRangesBytes(
               static_cast<uint64_t>(BaseOf(*plan).layout.scale_count), parameters.x.bytes.size());
         }
         operation.plan_ = *std::move(plan);

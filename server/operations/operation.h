@@ -59,8 +59,8 @@ class Operation {
   OperationPlan plan_;
   wire::ResponseLayout layout_;
   absl::Span<const uint8_t> x_;
-  uint64_t own_ranges_bytes_ = 0;  // in addition, if x is not in a message
-  uint64_t plan_bytes_ = 0;        // allocated by the plan
+  // Allocated by the plan, and by the execution if x is not in a message.
+  uint64_t other_bytes_ = 0;
 };
 
 // Whether y can be made by ExecuteElements: a Quantize or Dequantize without an error report. And
