@@ -116,7 +116,7 @@ core/src/types              558      0
 core/src/walk               429      0
 core                         49   7880
 server/access              1302   1111
-server/admission            811   1270
+server/admission            811   1284
 server/http                 957    670
 server/log                 1006    444
 server/loop                 669    872

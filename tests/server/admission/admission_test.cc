@@ -82,6 +82,23 @@ TEST(Admission, OneThatIsNotAloneLeavesOthersPlaces) {
   EXPECT_TRUE(greedy[8].got()) << "it has less than its share";
 }
 
+// A request that passes those of a peer with its share is its peer's turn, too.
+TEST(Admission, WhoHasPassedOthersIsNotTheNextOne) {
+  LedLoop loop;
+  Admission admission({64 * kMiB, 8, 1000});
+  Asker holder, passes, again, other;
+  std::deque<Asker> greedy(7);
+  EXPECT_TRUE(holder.Ask(admission, loop, 1, 2));
+  for (Asker& asker : greedy) EXPECT_EQ(asker.Ask(admission, loop, 1, 1), &asker != &greedy[6]);
+  EXPECT_TRUE(passes.Ask(admission, loop, 1, 3));
+  EXPECT_FALSE(again.Ask(admission, loop, 1, 3));
+  EXPECT_FALSE(other.Ask(admission, loop, 1, 4));
+  holder.permit.Release();
+  Deliver(loop);
+  EXPECT_TRUE(other.got());
+  EXPECT_FALSE(again.got());
+}
+
 // Counted from the first request that waited, whatever has come since, until none waits.
 TEST(Admission, SaysForHowLongSomebodyHasBeenWaiting) {
   using loop::Clock;
