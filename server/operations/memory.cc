@@ -81,7 +81,9 @@ bool Describe(const QuantizeParameters& request, ResponseLayout& layout) {
   return true;
 }
 
-uint64_t Beside(const QuantizeParameters& request, const ResponseLayout& /*layout*/) {
+template <typename Parameters>
+  requires requires(const Parameters& request) { request.scale; }
+uint64_t Beside(const Parameters& request, const ResponseLayout& /*layout*/) {
   const uint64_t zero_points = request.zero_point ? ElementsIn(*request.zero_point) : 0;
   const uint64_t scales = ElementsIn(request.scale);
   return Beside(scales, scales + zero_points);
@@ -94,12 +96,6 @@ bool Describe(const DequantizeParameters& request, ResponseLayout& layout) {
   if (!y.has_value()) return false;
   layout.y = *y;
   return true;
-}
-
-uint64_t Beside(const DequantizeParameters& request, const ResponseLayout& /*layout*/) {
-  const uint64_t zero_points = request.zero_point ? ElementsIn(*request.zero_point) : 0;
-  const uint64_t scales = ElementsIn(request.scale);
-  return Beside(scales, scales + zero_points);
 }
 
 bool Describe(const DynamicQuantizeParameters& request, ResponseLayout& layout) {

@@ -116,14 +116,14 @@ core/src/types              558      0
 core/src/walk               429      0
 core                         49   7880
 server/access              1302   1111
-server/admission            811   1284
+server/admission            811   1285
 server/http                 957    670
 server/log                 1006    444
 server/loop                 669    872
 server/memory               436    429
 server/metrics              729    270
 server/net                  488    360
-server/operations           535    333
+server/operations           525    343
 server/options              680    283
 server/process              563    302
 server/regions              866    621

@@ -64,6 +64,23 @@ TEST(MemoryBoundTest, IsLittleMoreThanThePlanTakes) {
   for (const int count : planned) EXPECT_GT(count, 1'000);
 }
 
+// A plan makes columns of ranges, unless it refuses them before.
+TEST(PlanBytesTest, AreThoseOfColumns) {
+  QuantizeEmbeddingsParameters request;
+  request.x = fuzz::ViewOf(DataType::kFloat, {4, 1000});
+  request.recipe = EmbeddingRecipe::kRanges;
+  EXPECT_EQ(PlanBytes(Of(request)), 0u);
+  const uint64_t without = MemoryBound(Of(request));
+  request.ranges = fuzz::ViewOf(DataType::kFloat, {2, 1000});
+  EXPECT_EQ(PlanBytes(Of(request)), 3u * 4 * 1000);
+  EXPECT_EQ(MemoryBound(Of(request)), without + 3 * 4 * 1000);
+  request.recipe = EmbeddingRecipe::kBits;
+  EXPECT_EQ(PlanBytes(Of(request)), 0u);
+  request.recipe = EmbeddingRecipe::kRanges;
+  request.ranges = fuzz::ViewOf(DataType::kFloat16, {2, 1000});
+  EXPECT_EQ(PlanBytes(Of(request)), 0u);
+}
+
 TEST(MemoryBoundTest, IsANumberForAnything) {
   const Shape huge = {int64_t{1} << 40, int64_t{1} << 40};
   const Shape empty = {0, int64_t{1} << 61};
