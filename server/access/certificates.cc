@@ -99,7 +99,6 @@ absl::StatusOr<Certificates::Loaded> Certificates::Read(const TlsFiles& files) {
     authorities = *std::move(read);
   }
   X509* const own = chain->front().get();
-  ERR_clear_error();
   if (X509_check_private_key(own, key->get()) != 1) {
     ERR_clear_error();
     return Wrong(files.key,

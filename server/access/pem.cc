@@ -77,7 +77,6 @@ absl::StatusOr<std::vector<X509Pointer>> ReadCertificates(const std::string& pat
   if (!text.ok()) return text.status();
   const BioPointer bio = Memory(*text);
   std::vector<X509Pointer> certificates;
-  ERR_clear_error();
   while (X509* const next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
     certificates.emplace_back(next);
   }
@@ -104,7 +103,6 @@ absl::StatusOr<KeyPointer> ReadKey(const std::string& path, absl::string_view fl
     *static_cast<bool*>(was_asked) = true;
     return -1;
   };
-  ERR_clear_error();
   KeyPointer key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, &asked));
   if (key != nullptr) return key;
   const bool none = !absl::StrContains(*text, "PRIVATE KEY-----");

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -50,8 +51,8 @@ absl::Status Tokens::Reload() {
 absl::StatusOr<Tokens::Digests> Tokens::Read(const std::string& path) {
   absl::StatusOr<std::string> text = ReadFile(path, kFlag);
   if (!text.ok()) return text.status();
+  const auto cleanse = absl::MakeCleanup([&] { OPENSSL_cleanse(text->data(), text->size()); });
   const auto wrong = [&](const auto&... why) {
-    OPENSSL_cleanse(text->data(), text->size());
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", why..., " (", kFlag, ")"));
   };
   Digests digests;
@@ -74,7 +75,6 @@ absl::StatusOr<Tokens::Digests> Tokens::Read(const std::string& path) {
     digests.push_back(*digest);
   }
   if (digests.empty()) return wrong("it contains no token");
-  OPENSSL_cleanse(text->data(), text->size());
   return digests;
 }
 

@@ -115,8 +115,8 @@ core/src/rules              831      0
 core/src/types              558      0
 core/src/walk               429      0
 core                         49   7880
-server/access              1302   1111
-server/admission            811   1285
+server/access              1286   1111
+server/admission            811   1286
 server/http                 957    670
 server/log                 1006    444
 server/loop                 669    872

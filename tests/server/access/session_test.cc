@@ -189,10 +189,10 @@ TEST_F(SessionTest, CountsRecordsWithoutUse) {
   client_->Write(std::string(1000, 'x'));
   ReadAll(*session_, {4096});
   session_->TakeCrumbs();
-  for (int i = 0; i < 50; ++i) client_->Write("x");
-  EXPECT_EQ(ReadAll(*session_, {4096}), std::string(50, 'x'));
+  for (int i = 0; i < 50; ++i) client_->Write(std::string(63, 'x'));
+  EXPECT_EQ(ReadAll(*session_, {4096}), std::string(50 * 63, 'x'));
   EXPECT_GE(session_->TakeCrumbs(), 49);
-  for (int i = 0; i < 100; ++i) client_->Write(std::string(100, 'x'));
+  for (int i = 0; i < 100; ++i) client_->Write(std::string(64, 'x'));
   ReadAll(*session_, {64, 4096});
   EXPECT_LE(session_->TakeCrumbs(), 2);
 }

@@ -44,9 +44,11 @@ TEST_F(ReceivingTest, NobodyIsStoppedWhileNobodyWaits) {
 }
 
 TEST_F(ReceivingTest, AnUploadThatMovesKeepsItsPlace) {
-  TestUpload moves, drips, waits;
-  Reserve(drips, 6 * kMiB);
-  Reserve(moves, 6 * kMiB, 2);
+  TestUpload there, moves, drips, waits;
+  Reserve(there, kMiB / 2);
+  Receiving::Received(there, kMiB / 2);
+  Reserve(moves, 6 * kMiB);
+  Reserve(drips, 6 * kMiB, 2);
   Wait(waits, 8 * kMiB, 3);
   uint64_t received = kWindow;
   for (int i = 1; i < 20; ++i) {
@@ -54,7 +56,6 @@ TEST_F(ReceivingTest, AnUploadThatMovesKeepsItsPlace) {
     Receiving::Received(moves, received);
     Receiving::Received(drips, kWindow + 100 * static_cast<uint64_t>(i));
     Look(milliseconds(400 * i));
-    EXPECT_EQ(i <= 5 ? receiving_.given_up() : 0, 0u) << "one moves, behind one that stands";
   }
   EXPECT_LT(receiving_.held_bytes(), 8 * kMiB) << "the one that drips has lost its place";
   EXPECT_GE(receiving_.held_bytes(), 6 * kMiB);
