@@ -174,7 +174,7 @@ bool SharedSpan::Overlaps(uint64_t size, const SharedSpan& other) const {
 }
 
 void SharedSpan::Prepare(uint64_t size, absl::FunctionRef<bool()> stop) const {
-  if (mapping_ == nullptr || size < kWorthPreparing) return;
+  if (size < kWorthPreparing) return;
   mapping_->Prepare(static_cast<size_t>(bytes_.data() - mapping_->data()), size, stop);
 }
 

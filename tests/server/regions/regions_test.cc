@@ -4,16 +4,20 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
 #include "regions_testing.h"
+#include "server/regions/sigbus_guard.h"
 
 namespace quantd::regions {
 namespace regions_test {
 
 using absl::StatusCode;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr uint64_t kPage = 4096;
 
@@ -142,10 +146,15 @@ TEST_F(RegionsTest, HolesCountUntilTheirFileIsGone) {
 }
 
 TEST_F(RegionsTest, FilesThatMayOnlyBeRead) {
-  if (geteuid() == 0) GTEST_SKIP() << "root may write everything";
-  close(folder_.Create("a", 10, 'x', 0400));
+  close(folder_.Create("a", 10, 'x', 0444));
+  const bool root = geteuid() == 0;  // may write everything
+  if (root) {
+    EXPECT_EQ(chmod(folder_.path().c_str(), 0755), 0);
+    ASSERT_EQ(seteuid(65534), 0);
+  }
   EXPECT_EQ(Text("a", 0, 2), "xx");
   ExpectError(Find("a", 0, 2, Access::kWrite), StatusCode::kPermissionDenied, "can't be opened");
+  ASSERT_EQ(root ? seteuid(0) : 0, 0);
   EXPECT_EQ(chmod((folder_ / "a").c_str(), 0600), 0);
   EXPECT_TRUE(Find("a", 0, 2, Access::kWrite).ok());
 }
@@ -234,6 +243,18 @@ TEST_F(RegionsTest, ThousandsOfFilesNeedNoDescriptors) {
     EXPECT_LE(regions_->mappings(), 100);
   }
   EXPECT_EQ(OpenDescriptors(), descriptors);
+}
+
+TEST_F(RegionsTest, WhatCannotBeGuardedIsNotMapped) {
+  folder_.Make("a", kPage);
+  std::vector<int> slots;
+  for (int slot; (slot = ProtectFromSigbus(nullptr, 0)) >= 0;) slots.push_back(slot);
+  ExpectError(Find("a", 0, 1), StatusCode::kResourceExhausted, "all 2048 mappings are in use");
+  std::ifstream file("/proc/self/maps");
+  const std::string maps(std::istreambuf_iterator<char>(file), {});
+  EXPECT_THAT(maps, Not(HasSubstr(folder_.path())));
+  for (const int slot : slots) Unguard(slot);
+  EXPECT_TRUE(Find("a", 0, 1).ok());
 }
 
 TEST_F(RegionsTest, FindRefusesMoreThanTheLimits) {

@@ -12,6 +12,7 @@ namespace quantd::regions {
 namespace sigbus_guard_test {
 
 constexpr size_t kPage = 4096;
+const uint64_t damaged_at_start = CountDamaged();
 
 class Mapped {
  public:
@@ -44,6 +45,7 @@ TEST_F(SigbusGuardTest, WhatIsCutShortReadsAsZerosAndIsDamaged) {
   EXPECT_EQ(*mapped.at(7 * kPage), 'x');
   EXPECT_EQ(ftruncate(file, 2 * kPage), 0);
   EXPECT_FALSE(IsDamaged(slot));
+  const uint64_t damaged_before = CountDamaged();
   EXPECT_EQ(*mapped.at(kPage), 'x');
   EXPECT_FALSE(IsDamaged(slot));
   EXPECT_EQ(*mapped.at(4 * kPage + 17), 0);
@@ -58,6 +60,8 @@ TEST_F(SigbusGuardTest, WhatIsCutShortReadsAsZerosAndIsDamaged) {
   char last = 'z';
   EXPECT_EQ(pread(file, &last, 1, 8 * kPage - 1), 1);
   EXPECT_EQ(last, 0);
+  EXPECT_EQ(damaged_at_start, 0u);
+  EXPECT_EQ(CountDamaged(), damaged_before + 1);
   Unguard(slot);
   close(file);
 }
