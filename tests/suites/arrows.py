@@ -121,7 +121,7 @@ server/http                 957    670
 server/log                 1006    444
 server/loop                 669    872
 server/memory               436    429
-server/metrics              729    270
+server/metrics              729    315
 server/net                  488    360
 server/operations           525    343
 server/options              680    283

@@ -6,11 +6,13 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <ctime>
 #include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "server/metrics/process.h"
@@ -23,8 +25,10 @@ using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using ::testing::Contains;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(Histogram, BoundsAreTenMicrosecondsToAHundredSeconds) {
   const auto collected = Histogram().Collect();
@@ -92,6 +96,10 @@ Readings Now() {
   now.log_lost = {51, 52, 53};
   now.spans_exported = 54;
   now.spans_dropped = {55, 56};
+  now.certificate_expires = 60;
+  for (size_t i = 0; i < kHandshakeRefusals.size(); ++i) {
+    now.handshakes_refused[i] = 70 + static_cast<double>(i);
+  }
   now.memory_limit_bytes = 30;
   now.memory_budget_bytes = 31;
   now.receive_budget_bytes = 32;
@@ -162,9 +170,19 @@ TEST(Metrics, ShowsWhatOthersCount) {
                              "quantd_memory_budget_bytes 31",
                              "quantd_receive_budget_bytes 32",
                              "quantd_max_connections 33",
+                             "quantd_tls_certificate_expires_seconds 60",
+                             R"(quantd_tls_handshakes_refused_total{reason="plain_text"} 70)",
                              R"(quantd_connections_ended_total{reason="too_many"} 20)",
                              R"(quantd_connections_ended_total{reason="age"} 25)"}) {
     EXPECT_THAT(Lines(text), Contains(series));
+  }
+}
+
+TEST(Metrics, CountFromZero) {
+  for (const std::string& line : Lines(Metrics(kBuild, [] { return Readings(); }).Text())) {
+    const bool counts = absl::StartsWith(line, "grpc_") || absl::StartsWith(line, "quantd_");
+    if (!counts || absl::StartsWith(line, "quantd_build_info")) continue;
+    EXPECT_THAT(line, EndsWith(" 0"));
   }
 }
 
@@ -189,6 +207,10 @@ TEST(Metrics, CountsWhereItIsTold) {
   metrics.operation(Method::kDynamicQuantize).bytes_out.Add(7);
   metrics.saturated_elements().Add(9);
   metrics.queue_seconds().Observe(microseconds(30));
+  metrics.compression_seconds().Observe(microseconds(30));
+  for (const bool gzip : {true, false, false}) metrics.CountCompressed(gzip, 100, 10);
+  for (const bool ok : {true, false, false}) metrics.CountReload(0, ok);
+  for (const bool ok : {true, true, true, false}) metrics.CountReload(1, ok);
   const std::vector<std::string> lines = Lines(metrics.Text());
   for (
       const char* series :
@@ -196,7 +218,15 @@ TEST(Metrics, CountsWhereItIsTold) {
        R"(quantd_elements_total{operation="dynamic_quantize",input_type="BFLOAT16",output_type="FLOAT8E5M2"} 1000000000000)",
        R"(quantd_tensor_bytes_total{operation="dynamic_quantize",direction="out"} 7)",
        "quantd_saturated_elements_total 9", R"(quantd_queue_seconds_bucket{le="2.5e-05"} 0)",
-       R"(quantd_queue_seconds_bucket{le="5e-05"} 1)"}) {
+       R"(quantd_queue_seconds_bucket{le="5e-05"} 1)", "quantd_compression_seconds_count 1",
+       R"(quantd_compressed_answers_total{encoding="gzip"} 1)",
+       R"(quantd_compressed_answers_total{encoding="deflate"} 2)",
+       R"(quantd_compressed_bytes_total{direction="in"} 300)",
+       R"(quantd_compressed_bytes_total{direction="out"} 30)",
+       R"(quantd_reloads_total{what="certificates",result="ok"} 1)",
+       R"(quantd_reloads_total{what="certificates",result="refused"} 2)",
+       R"(quantd_reloads_total{what="tokens",result="ok"} 3)",
+       R"(quantd_reloads_total{what="tokens",result="refused"} 1)"}) {
     EXPECT_THAT(lines, Contains(series));
   }
 }
@@ -210,6 +240,11 @@ TEST(Metrics, EveryMethodIsCountedByItself) {
     metrics.method(info.method).received.Add(100 + n);
     metrics.method(info.method).sent.Add(200 + n);
     metrics.method(info.method).handled[0].Add(300 + n);
+    metrics.method(info.method).handling_seconds.Observe(seconds(n));
+    if (info.operation.empty()) continue;
+    metrics.operation(info.method).bytes_in.Add(400 + n);
+    metrics.operation(info.method).bytes_out.Add(500 + n);
+    metrics.operation(info.method).kernel_seconds.Observe(seconds(600 + n));
   }
   const std::vector<std::string> lines = Lines(metrics.Text());
   n = 0;
@@ -223,6 +258,14 @@ TEST(Metrics, EveryMethodIsCountedByItself) {
     EXPECT_THAT(lines, Contains(absl::StrCat("grpc_server_msg_sent_total", labels, "} ", 200 + n)));
     EXPECT_THAT(lines, Contains(absl::StrCat("grpc_server_handled_total", labels,
                                              ",grpc_code=\"OK\"} ", 300 + n)));
+    EXPECT_THAT(lines, Contains(absl::StrCat("grpc_server_handling_seconds_sum", labels, "} ", n)));
+    if (info.operation.empty()) continue;
+    const std::string operation = absl::StrCat("{operation=\"", info.operation, "\"");
+    const std::string bytes = absl::StrCat("quantd_tensor_bytes_total", operation, ",direction=\"");
+    EXPECT_THAT(lines, Contains(absl::StrCat(bytes, "in\"} ", 400 + n)));
+    EXPECT_THAT(lines, Contains(absl::StrCat(bytes, "out\"} ", 500 + n)));
+    EXPECT_THAT(lines,
+                Contains(absl::StrCat("quantd_kernel_seconds_sum", operation, "} ", 600 + n)));
   }
 }
 
@@ -237,18 +280,20 @@ TEST(Metrics, RejectionsAreCountedByTheirReason) {
   metrics.CountRejection("INVALID_ARGUMENT");
   metrics.CountRejection("queue_full");
   metrics.CountRejection("");
-  const std::string text = metrics.Text();
+  const std::vector<std::string> lines = Lines(metrics.Text());
   n = 0;
   for (const Rejection& rejection : kRejections) {
-    EXPECT_THAT(Lines(text), Contains(absl::StrCat("quantd_rejected_total{reason=\"",
-                                                   rejection.label, "\"} ", ++n)));
+    EXPECT_THAT(lines, Contains(absl::StrCat("quantd_rejected_total{reason=\"", rejection.label,
+                                             "\"} ", ++n)));
   }
+  EXPECT_THAT(lines, Contains(StartsWith("quantd_rejected_total{")).Times(kRejections.size()));
 }
 
 // As at the limit of descriptors, where these figures matter most.
 TEST(Process, FiguresDoNotNeedADescriptor) {
   const ProcessStatus before = ReadProcessStatus();
-  EXPECT_GT(before.start_time_seconds, 0);
+  EXPECT_NEAR(before.start_time_seconds, static_cast<double>(time(nullptr)), 3600);
+  EXPECT_GE(before.threads, 1);
   EXPECT_GT(before.open_fds, 2);
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -259,7 +304,10 @@ TEST(Process, FiguresDoNotNeedADescriptor) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_GE(now.cpu_seconds, before.cpu_seconds);
   EXPECT_EQ(now.start_time_seconds, before.start_time_seconds);
+  EXPECT_NEAR(now.cpu_seconds, static_cast<double>(clock()) / CLOCKS_PER_SEC, 1);
   EXPECT_GT(now.resident_bytes, 0);
+  EXPECT_GT(now.virtual_bytes, now.resident_bytes);
+  EXPECT_EQ(now.max_fds, 3);
   EXPECT_EQ(now.open_fds, 3);
 }
 
