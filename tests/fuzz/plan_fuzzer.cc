@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "counted_memory.h"
 #include "fuzzing.h"
 #include "parameters.h"
