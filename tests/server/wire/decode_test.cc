@@ -236,6 +236,7 @@ TEST(DecodeRequestTest, TheIdOfABadItemIsKnown) {
     EXPECT_EQ(RestOf(Method::kStream, bytes).id, 77u);
     ExpectError(DecodeRequest(Method::kStream, bytes), row.field, row.words);
   }
+  EXPECT_EQ(RestOf(Method::kStream, {}).id, 0u);
 }
 
 }  // namespace decode_test
