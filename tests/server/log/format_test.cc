@@ -26,8 +26,9 @@ TEST(Format, ALineOfText) {
                        {{"grpc", "127.0.0.1:1,[::1]:2"}, {"pid", 7}, {"ready_file", ""}}),
             "2023-11-14T22:13:20.123Z quantd: listening grpc=127.0.0.1:1,[::1]:2 pid=7 "
             "ready_file=");
-  EXPECT_EQ(FormatLine(Style::kText, kTime, Level::kWarn, "call failed", {{"late", true}}),
-            "2023-11-14T22:13:20.123Z quantd: warn: call failed late=true");
+  EXPECT_EQ(FormatLine(Style::kText, kTime, Level::kWarn, "call failed",
+                       {{"late", true}, {"peer", "a \"b\\\n"}}),
+            R"(2023-11-14T22:13:20.123Z quantd: warn: call failed late=true peer="a \"b\\\x0a")");
 }
 
 TEST(Format, ALineOfJson) {
