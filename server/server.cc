@@ -65,7 +65,6 @@ struct Server::Components {
         cores(policy.cores),
         admission({o.memory.requests, o.max_inflight_requests, o.max_queued_requests}),
         receiving(o.memory.receiving, o.memory.window, o.max_queued_requests,
-                  static_cast<uint64_t>(o.min_transfer_rate),
                   absl::ToChronoMilliseconds(o.stall_timeout)),
         metrics({QUANTD_VERSION, std::string(CurrentTarget()), Http2Version()},
                 [this] { return Read(); }),
@@ -148,7 +147,7 @@ metrics::Readings Server::Components::Read() const {
   }
   now.busy_cores = cores.busy();
   now.cores = cores.total();
-  ReadCounters(context.counters, now);
+  ReadCounters(context, now);
   now.certificate_expires = tls_and_tokens.CertificateEnd();
   now.draining = draining ? 1 : 0;
   now.guard_actions.back() = static_cast<double>(regions::CountDamaged());
@@ -366,9 +365,8 @@ bool Server::Alive() const { return components_->heartbeat->Alive(); }
 bool Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
   const std::chrono::milliseconds half = absl::ToChronoMilliseconds(lame_duck / 2);
-  const transport::Counters& counters = c.context.counters;
   const auto begin = std::chrono::steady_clock::now();
-  const int64_t connections = counters.connections, calls = counters.calls + counters.watches;
+  const uint64_t connections = c.context.connections.taken(), calls = c.context.open_calls();
   const uint64_t handled = c.Handled();
   c.draining = true;
   std::this_thread::sleep_for(half);
@@ -384,7 +382,7 @@ bool Server::Drain(absl::Duration lame_duck) {
   log::Info("drained", {{"connections", connections},
                         {"calls", calls},
                         {"calls_finished", c.Handled() - handled},
-                        {"calls_cut", counters.calls + counters.watches},
+                        {"calls_cut", c.context.open_calls()},
                         {"seconds", took.count()}});
   if (!finished) {
     c.transport->EndCalls(rpc::Draining());

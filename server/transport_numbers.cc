@@ -33,12 +33,13 @@ transport::Limits TransportLimits(const Options& options) {
   return limits;
 }
 
-void ReadCounters(const transport::Counters& counters, metrics::Readings& now) {
+void ReadCounters(const transport::TransportContext& context, metrics::Readings& now) {
+  const transport::Counters& counters = context.counters;
   const auto relaxed = [](const auto& value) {
     return static_cast<double>(value.load(std::memory_order_relaxed));
   };
-  now.calls = relaxed(counters.calls) + relaxed(counters.watches);
-  now.connections = relaxed(counters.connections);
+  now.calls = static_cast<double>(context.open_calls());
+  now.connections = static_cast<double>(context.connections.taken());
   now.connections_accepted = relaxed(counters.accepted);
   static_assert(transport::kConnectionEnds == metrics::kConnectionEnds.size());
   for (size_t i = 0; i < counters.ended.size(); ++i) {

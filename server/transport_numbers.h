@@ -10,8 +10,8 @@ namespace quantd::server {
 
 transport::Limits TransportLimits(const Options& options);
 
-// Sets everything that `counters` has. The last of guard_actions does not come from them.
-void ReadCounters(const transport::Counters& counters, metrics::Readings& now);
+// Sets everything that `context` counts. The last of guard_actions does not come from it.
+void ReadCounters(const transport::TransportContext& context, metrics::Readings& now);
 
 }  // namespace quantd::server
 

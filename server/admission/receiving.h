@@ -5,21 +5,17 @@
 // The bytes that a stream may send unasked (its first window) are let in or refused. For more, a
 // message waits until there is room for all of it, so that started messages can end. Peers take
 // turns. Small messages use the memory for first windows, others use it only if the rest has no
-// room for them. Three rules keep uploads that progress from waiting for uploads that do not:
+// room for them. Both parts are tables of places (scheduling/places.h): an upload that stands still
+// loses its memory to one that waits. Two more rules keep uploads that progress from waiting for
+// uploads that do not:
 // - once half of the memory is taken, a message is given room only after its first window is
 //   used up: a peer that has sent little has asked for nothing;
-// - a window grows with the received bytes (1 MiB, then as much again as has been received);
-// - while others wait, an upload without progress for half a second keeps its bytes and its
-//   window, and asks for the rest once the window is used up. If no upload can progress even then,
-//   the one without progress for the longest time is given up; so are those that have stood still
-//   for long (scheduling/places.h), as many as the next one in the queue needs.
+// - a window grows with the received bytes (1 MiB, then as much again as has been received).
 #ifndef QUANTD_SERVER_ADMISSION_RECEIVING_H_
 #define QUANTD_SERVER_ADMISSION_RECEIVING_H_
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <list>
 #include <mutex>
 
 #include "server/loop/loop.h"
@@ -43,37 +39,23 @@ class Upload : private scheduling::FairQueue::Entry, private loop::Posted {
 
   // The upload may continue: Receiving::Extend now grants more.
   virtual void OnRoom() = 0;
-  // The upload is given up because others wait and it made no progress. Release it soon.
-  virtual void OnGivenUp() = 0;
+  // For Holder::OnDisplaced: whether the memory of the whole message is another's.
+  bool lost() const { return whole_.lost(); }
 
  private:
   friend class Receiving;
-  enum class State : uint8_t {
-    kNone,
-    kFirst,     // has room for its first window, or for the whole message if that is small
-    kReserved,  // has room for the whole message
-    kWaiting,   // has room for what it may have sent; is in the queue for the rest
-    kStopped,   // like kWaiting, but not in the queue
-  };
   void Run() override;
 
   loop::Loop* loop_ = nullptr;
   Receiving* receiving_ = nullptr;
+  scheduling::Holder* holder_ = nullptr;
   bool holds_ = false;  // used by its loop only
   // The following are guarded by Receiving's mutex.
-  State state_ = State::kNone;
-  uint64_t peer_ = 0;
   uint64_t total_ = 0;       // bytes of the message
   uint64_t granted_ = 0;     // bytes that the peer may send
   scheduling::Place first_;  // in the part for first windows
-  uint64_t held_ = 0;        // bytes reserved in the other part
-  uint64_t seen_ = 0;        // bytes received at the last Look
-  loop::Clock::time_point moved_at_;
-  bool given_up_ = false;
+  scheduling::Place whole_;  // in the other part: room for the whole message
   bool posted_ = false;
-  std::list<Upload*>::iterator place_;  // in Receiving::large_, from kReserved on
-  // Written by its loop only.
-  std::atomic<uint64_t> received_{0};
 };
 
 // Thread-safe.
@@ -87,14 +69,12 @@ class Receiving {
   // `window`: the most that a stream may send unasked. Once `max_waiting` uploads wait for room, a
   // large message is let in only if there is room for all of it. REQUIRES: budget_bytes >= 2 *
   // window. One peer never gets the last quarter, neither of the memory for first windows nor of
-  // the rest. While others wait, an upload slower than `min_rate` bytes per second gets no more
-  // room.
+  // the rest. An upload that stands still for `stall` loses its memory to others.
   Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting,
-            uint64_t min_rate = 32 << 10,
             std::chrono::milliseconds stall = std::chrono::seconds(5));
 
   // The largest message that can be let in.
-  uint64_t largest() const { return large_budget_; }
+  uint64_t largest() const { return large_.most(); }
   uint64_t window() const { return window_; }
   // The largest message that only needs a place in the memory for first windows.
   uint64_t small() const { return window_ < kSmall ? window_ : kSmall; }
@@ -115,15 +95,9 @@ class Receiving {
     bool reserved;
   };
   // Asks for more room than the first window, given that `received` bytes have arrived. The result
-  // never decreases. Once there is room for the whole message and all of it has arrived, it no
-  // longer counts as stalled. While `granted` is less than the message, call again when `received`
+  // never decreases. While `granted` is less than the message, call again when `received`
   // approaches it, or when OnRoom is called.
   Room Extend(Upload& upload, uint64_t received);
-
-  // Notes how many bytes have arrived. Takes no lock.
-  static void Received(Upload& upload, uint64_t received) {
-    upload.received_.store(received, std::memory_order_relaxed);
-  }
 
   // Returns all room. Does nothing if the upload holds none.
   void Release(Upload& upload);
@@ -136,40 +110,27 @@ class Receiving {
   }
   void GiveFirst(scheduling::Place& place) { first_.Give(place); }
 
-  // Looks for uploads without progress. Call this a few times a second.
-  void Look(loop::Clock::time_point now);
+  // Looks for uploads that stand still. Call this a few times a second.
+  void Look();
 
-  uint64_t held_bytes() const;
+  uint64_t held_bytes() const { return first_.taken() + large_.taken(); }
   int64_t waiting() const;
-  uint64_t given_up() const;
 
  private:
   friend class Upload;
+  uint64_t Footprint(const Upload& upload) const;
   // All of these require that mutex_ is held.
   bool Reserve(Upload& upload);
-  bool WithinShare(const Upload& upload) const;
   Upload* Next() const;
-  void SetLarge(Upload& upload, uint64_t bytes);
-  bool GrantWaiting();
-  void Stop(Upload& upload);
-  void GiveUpOne();
-  void GiveUpForNext(loop::Clock::time_point now);
-  void GiveUp(Upload& upload);
-  static void Tell(Upload& upload);
+  void Leave(Upload& upload, bool served);
+  void GrantWaiting();
 
   const uint64_t window_;
   const int64_t max_waiting_;
   scheduling::PlaceTable first_;  // memory for first windows
-  const uint64_t large_budget_;
-  const uint64_t min_rate_;
-  const std::chrono::milliseconds stall_;
+  scheduling::PlaceTable large_;  // and for whole messages
   mutable std::mutex mutex_;
   scheduling::FairQueue queue_;
-  std::list<Upload*> large_;  // all uploads that are or were reserved
-  uint64_t large_held_ = 0;
-  uint64_t given_up_ = 0;
-  bool refused_ = false;  // an upload that could not wait was refused since the last Look
-  scheduling::PeerShares large_shares_;
   scheduling::PeerShares waiting_shares_;  // of the places in the queue
 };
 

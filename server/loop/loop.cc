@@ -17,9 +17,6 @@ namespace {
 // How many times an iteration looks for more events before it writes its responses: as long as
 // there are more, up to this limit.
 constexpr int kLooks = 4;
-// Including looks that a watcher asks for: work of other connections may wait for the iteration's
-// end.
-constexpr int kMostLooks = 16;
 constexpr int kEventsAtOnce = 64;
 
 }  // namespace
@@ -93,11 +90,10 @@ void Loop::Lead() {
 }
 
 void Loop::Iterate() {
-  for (int look = 0, all = 0; look < kLooks && all < kMostLooks; ++all) {
+  for (int look = 0; look < kLooks; ++look) {
     if (!RunReady()) return;
     if (at_end_.empty()) break;
     if (!Poll(0)) break;
-    if (!std::exchange(looks_again_, false)) ++look;
   }
   if (!RunReady()) return;
   ReadyList ending;

@@ -70,9 +70,6 @@ class Loop {
 
   // Runs `posted` before everything else that is ready. REQUIRES: not posted already.
   void PostNext(Posted& posted) { ready_.PushFirst(posted); }
-  // A watcher has left something to read after what is ready has run: the loop looks once more.
-  // This does not delay the end of the iteration for ever.
-  void LookAgain() { looks_again_ = true; }
   bool has_ready() const { return !ready_.empty(); }
 
   Timers& timers() { return timers_; }
@@ -105,7 +102,6 @@ class Loop {
   std::atomic<bool> stopped_{false};
   ReadyList ready_;
   ReadyList at_end_;
-  bool looks_again_ = false;
   BusyPoll busy_poll_;
   Timers timers_;
   Clock::time_point now_ = Clock::now();

@@ -31,7 +31,7 @@ void Holder::Run() {
   OnDisplaced();
 }
 
-Place::~Place() {
+void Place::Give() {
   if (table_ != nullptr) table_->Give(*this);
 }
 
@@ -43,20 +43,6 @@ uint64_t PlaceTable::Has(uint64_t peer) const {
 bool PlaceTable::IsNew(const Holder& holder) const {
   const auto found = peers_.find(holder.peer());
   return found == peers_.end() || found->second.groups.count(holder.group()) == 0;
-}
-
-bool PlaceTable::WithinShare(uint64_t peer, uint64_t amount) const {
-  const uint64_t has = Has(peer);
-  const uint64_t share = ShareOfOnePeer(most_);
-  return has == 0 || (amount <= share && has <= share - amount);
-}
-
-bool PlaceTable::Fits(uint64_t peer, uint64_t amount, uint64_t had) const {
-  constexpr uint64_t kOfFree = 3;
-  const uint64_t free = most_ - taken_;
-  const uint64_t has = Has(peer);
-  return amount <= free && WithinShare(peer, amount) &&
-         (has == 0 || has + amount <= std::max(kOfFree * free, had));
 }
 
 // Adds to the sums that contain the place, or subtracts from them.
@@ -111,7 +97,9 @@ bool PlaceTable::Take(Place& place, Holder& holder, uint64_t amount) {
   while (!Fits(peer, amount, had)) {
     if (leaving_ >= most_leaving) return false;
     Place* other = StillestOfAll(peer, amount, now);
-    if (other == nullptr) other = OfLargestGroup(holder, amount, now);
+    if (other == nullptr && otherwise_ == Otherwise::kOwn) {
+      other = OfLargestGroup(holder, amount, now);
+    }
     if (other == nullptr) return false;
     Displace(*other);
   }
@@ -153,13 +141,13 @@ Place* PlaceTable::Stillest(OfPeer& of_peer, loop::Clock::time_point since) {
 
 // What stands still, of the peer with the most; of `peer`, if it would exceed its share.
 Place* PlaceTable::StillestOfAll(uint64_t peer, uint64_t amount, loop::Clock::time_point now) {
-  const bool own = !WithinShare(peer, amount);
+  const bool own = !WithinThreeQuarters(peer, amount);
   const uint64_t would_have = Has(peer) + amount;
   Place* stillest = nullptr;
   uint64_t most = 0;
   for (auto& [id, of_peer] : peers_) {
     if ((own && id != peer) || of_peer.amount <= most) continue;
-    const bool at_once = cheap_ && of_peer.amount > would_have;
+    const bool at_once = otherwise_ == Otherwise::kOfAnyOther && of_peer.amount > would_have;
     Place* const place = Stillest(of_peer, at_once ? now : now - stall_);
     if (place == nullptr) continue;
     stillest = place;
@@ -205,7 +193,12 @@ void PlaceTable::Give(Place& place) {
 
 bool PlaceTable::Within(uint64_t peer, uint64_t amount) const {
   const std::lock_guard lock(mutex_);
-  return WithinShare(peer, amount);
+  return WithinThreeQuarters(peer, amount);
+}
+
+bool PlaceTable::MayTake(uint64_t peer, uint64_t amount) const {
+  const std::lock_guard lock(mutex_);
+  return WithinShare(most_, most_ - taken_, Has(peer), amount);
 }
 
 uint64_t PlaceTable::Of(uint64_t peer) const {

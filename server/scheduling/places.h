@@ -39,20 +39,22 @@ constexpr Integer ShareOfOnePeer(Integer most) {
   return most - most / 4;
 }
 
+// Whether a peer that has `has` stays within its share of a table with `amount` more: it then has
+// at most three quarters of it, and at most three times what was free, or what it `had`. A peer
+// that has nothing always does, because something larger than a share must be possible.
+constexpr bool WithinShare(uint64_t most, uint64_t free, uint64_t has, uint64_t amount,
+                           uint64_t had = 0) {
+  const uint64_t share = std::min(ShareOfOnePeer(most), std::max(3 * free, had));
+  return has == 0 || (amount <= share && has <= share - amount);
+}
+
 // What each peer has of one table, in any unit. For one thread at a time.
 class PeerShares {
  public:
   explicit PeerShares(uint64_t most) : most_(most) {}
 
-  // Whether the peer stays within its share with `amount` more: it then has at most three quarters
-  // of the table, and at most three times what was free. A peer that has nothing
-  // always does, because something larger than a share must be possible.
   bool Within(uint64_t peer, uint64_t amount) const {
-    const uint64_t has = Of(peer);
-    if (has == 0) return true;
-    const uint64_t free = most_ - std::min(most_, sum_);
-    const uint64_t share = std::min(ShareOfOnePeer(most_), 3 * free);
-    return amount <= share && has <= share - amount;
+    return WithinShare(most_, most_ - std::min(most_, sum_), Of(peer), amount);
   }
   // What all peers have; may exceed the table.
   uint64_t sum() const { return sum_; }
@@ -162,8 +164,10 @@ class Place {
   Place() = default;
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
-  ~Place();
+  ~Place() { Give(); }
 
+  // Gives it back, if it is not empty.
+  void Give();
   uint64_t amount() const { return amount_; }
   // For OnDisplaced: whether this is the place that is another's.
   bool lost() const { return table_ != nullptr && group_ == nullptr; }
@@ -193,10 +197,14 @@ class Place {
 // Thread-safe. Must outlive its places.
 class PlaceTable {
  public:
-  // `cheap`: what has a place is easily made again. It goes at once, however short it has stood
-  // still, for a newcomer whose peer has fewer.
-  PlaceTable(uint64_t most, loop::Clock::duration stall, bool cheap = false)
-      : most_(most), stall_(stall), cheap_(cheap) {}
+  // What a newcomer gets if none has stood still for long.
+  enum class Otherwise : uint8_t {
+    kNothing,     // it can wait
+    kOwn,         // a place of another connection of its peer, if that has far more
+    kOfAnyOther,  // what has a place is easily made again: a place of a peer that has more
+  };
+  PlaceTable(uint64_t most, loop::Clock::duration stall, Otherwise otherwise = Otherwise::kOwn)
+      : most_(most), stall_(stall), otherwise_(otherwise) {}
 
   // Takes room for `amount` in any unit. If there is too little, others are displaced; what they
   // have counts as free, as long as it is little. False: there is no room. A peer that has nothing
@@ -207,8 +215,10 @@ class PlaceTable {
   // Does nothing if the place is empty.
   void Give(Place& place);
 
-  // Whether the peer stays within its share with `amount` more.
+  // Whether the peer has at most three quarters with `amount` more, and whether it leaves others
+  // their part of what is free.
   bool Within(uint64_t peer, uint64_t amount) const;
+  bool MayTake(uint64_t peer, uint64_t amount) const;
   uint64_t Of(uint64_t peer) const;
   // Including what is leaving.
   uint64_t taken() const;
@@ -224,9 +234,14 @@ class PlaceTable {
   uint64_t Has(uint64_t peer) const;
   // Whether its connection has nothing.
   bool IsNew(const Holder& holder) const;
-  bool WithinShare(uint64_t peer, uint64_t amount) const;
+  bool WithinThreeQuarters(uint64_t peer, uint64_t amount) const {
+    return WithinShare(most_, most_, Has(peer), amount);
+  }
   // Whether there is room, also for a peer that gets no more than it `had`.
-  bool Fits(uint64_t peer, uint64_t amount, uint64_t had) const;
+  bool Fits(uint64_t peer, uint64_t amount, uint64_t had) const {
+    const uint64_t free = most_ - taken_;
+    return amount <= free && WithinShare(most_, free, Has(peer), amount, had);
+  }
   static Place* Stillest(const Group& group);
   static Place* Stillest(OfPeer& of_peer, loop::Clock::time_point since);
   Place* StillestOfAll(uint64_t peer, uint64_t amount, loop::Clock::time_point now);
@@ -238,7 +253,7 @@ class PlaceTable {
 
   const uint64_t most_;
   const loop::Clock::duration stall_;
-  const bool cheap_;
+  const Otherwise otherwise_;
   mutable std::mutex mutex_;
   std::unordered_map<uint64_t, OfPeer> peers_;
   uint64_t taken_ = 0;    // without what is leaving

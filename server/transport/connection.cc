@@ -32,9 +32,10 @@ constexpr size_t kEnoughRead = 64 << 10;
 // Bytes fed to HTTP/2 before its output is checked; less if the socket takes nothing.
 constexpr size_t kFeedBytes = 4 << 10;
 constexpr size_t kFeedBytesBlocked = 512;
-// Remaining parts of messages of this size are read in place.
-constexpr size_t kInPlaceFrom = 16 << 10;
-constexpr int kMostPieces = 64;
+// Remaining parts of frames of this size are read in place, with so many bytes of what follows: a
+// short read shows the end of the input.
+constexpr size_t kInPlaceFrom = 8 << 10;
+constexpr size_t kBehindPlace = 1 << 10;
 
 // The most bytes that a connection writes before other connections get a turn.
 constexpr size_t kWritePerIteration = 1 << 20;
@@ -79,23 +80,9 @@ void SetOptions(int fd) {
 }
 
 // The buffer for ordinary reads: one per thread, used within one function.
-std::array<uint8_t, FlowControl::kPlainBytes + kMostPieces * Http2::kFrameHead>& Plain() {
-  thread_local std::array<uint8_t, FlowControl::kPlainBytes + kMostPieces * Http2::kFrameHead>
-      bytes;
+std::array<uint8_t, FlowControl::kPlainBytes>& Plain() {
+  thread_local std::array<uint8_t, FlowControl::kPlainBytes> bytes;
   return bytes;
-}
-
-// Copies `size` bytes of the pieces into one, without the first `skipped`.
-void CopyPieces(absl::Span<const iovec> pieces, size_t skipped, size_t size,
-                std::vector<uint8_t>& copied) {
-  copied.reserve(size);
-  for (const iovec& piece : pieces) {
-    const size_t passed = std::min(skipped, piece.iov_len);
-    skipped -= passed;
-    const auto* const begin = static_cast<const uint8_t*>(piece.iov_base) + passed;
-    const size_t taken = std::min(size - copied.size(), piece.iov_len - passed);
-    copied.insert(copied.end(), begin, begin + taken);
-  }
 }
 
 }  // namespace
@@ -114,8 +101,6 @@ Connection::Connection(ConnectionSet& set, int fd, net::Peer peer, bool secure)
       life_(context_.limits, Clock::now()),
       http2_(*this, flow_.credit()) {}
 
-Connection::~Connection() { context_.connections.Give(place_); }
-
 bool Connection::Open(ConnectionSet& set, int fd, net::Peer peer, bool secure) {
   SetOptions(fd);
   TransportContext& context = set.context();
@@ -127,12 +112,10 @@ bool Connection::Open(ConnectionSet& set, int fd, net::Peer peer, bool secure) {
   // Before it has a place, which another thread may take from it.
   connection->starter_.posted = true;
   set.Expect();
-  context.counters.connections.fetch_add(1, std::memory_order_relaxed);
   if (context.connections.Take(connection->place_, *connection, 1)) {
     set.loop().Post(connection->starter_);
     return true;
   }
-  context.counters.connections.fetch_sub(1, std::memory_order_relaxed);
   set.Missed();
   delete connection;
   close(fd);
@@ -252,8 +235,7 @@ void Connection::Close() {
   }
   if (watched_) loop_.Unwatch(fd_);
   close(fd_);
-  context_.counters.connections.fetch_sub(1, std::memory_order_relaxed);
-  context_.connections.Give(place_);
+  place_.Give();
   set_.Remove(*this);
   http2_.Drop();
   for (ServerCall* const call : std::exchange(calls_, {})) call->OnConnectionClosed();
@@ -345,17 +327,11 @@ bool Connection::ReadSome() {
   while (total < kReadPerIteration && !closed_ && flow_.may_read()) {
     if (!flow_.kept().empty() && !FeedKept()) break;
     size_t capacity = 0;
-    const Stream* const stream = http2_.frame_stream();
-    const bool in_place =
-        stream != nullptr && http2_.frame_left() != 0 && stream->Place().size() >= kInPlaceFrom;
-    const ssize_t count = in_place ? ReadInPlace(capacity) : ReadPlain(capacity);
+    const ssize_t count = ReadOnce(capacity);
     const bool again = count < 0 && (errno == EAGAIN || errno == EINTR);
-    dropped_.clear();
     if (count <= 0 && !again) return false;
     if (count > 0) {
       life_.Heard(loop_.now());
-      // Streams that may continue should not wait until everything available has been read.
-      if (http2_.TakeGrants()) Flush();
       if (closed_) return false;
       total += static_cast<size_t>(count);
       if (flow_.Received(static_cast<size_t>(count), IsOver())) SetEvents();
@@ -369,13 +345,8 @@ bool Connection::ReadSome() {
       return true;
     }
     if (again || static_cast<size_t>(count) < capacity) break;
-    if (total >= std::min(kEnoughRead, flow_.read_size()) && loop_.has_ready() &&
-        unanswered_ + total < kReadPerIteration) {
-      loop_.LookAgain();
-      break;
-    }
+    if (total >= std::min(kEnoughRead, flow_.read_size()) && loop_.has_ready()) break;
   }
-  unanswered_ += total;
   if (tls_ != nullptr) {
     SetEvents();
     ReadSoon();
@@ -397,77 +368,32 @@ void Connection::ReadSoon() {
   }
 }
 
-ssize_t Connection::ReadPieces(absl::Span<const iovec> pieces) {
-  if (tls_ != nullptr) return tls_->Read(pieces);
-  return readv(fd_, pieces.data(), static_cast<int>(pieces.size()));
-}
-
-ssize_t Connection::ReadPlain(size_t& capacity) {
+// Reads the rest of a large message's frame to its place in the message, and what follows.
+ssize_t Connection::ReadOnce(size_t& capacity) {
   auto& plain = Plain();
-  capacity = flow_.read_size();
-  const iovec piece{plain.data(), capacity};
-  const ssize_t count = ReadPieces({&piece, 1});
-  if (count > 0 && !life_.lingers()) FeedWatchfully(plain.data(), static_cast<size_t>(count));
+  absl::Span<uint8_t> place;
+  if (const Stream* const stream = http2_.frame_stream()) {
+    place = stream->Place().first(std::min(stream->Place().size(), http2_.frame_left()));
+  }
+  const bool in_place = place.size() >= kInPlaceFrom;
+  place = place.first(in_place ? std::min(place.size(), kReadPerIteration) : 0);
+  const std::array<iovec, 2> pieces = {
+      {{place.data(), place.size()}, {plain.data(), in_place ? kBehindPlace : flow_.read_size()}}};
+  capacity = place.size() + pieces[1].iov_len;
+  const ssize_t count = tls_ != nullptr
+                            ? tls_->Read(pieces)
+                            : readv(fd_, pieces.data(), static_cast<int>(pieces.size()));
+  if (count <= 0 || life_.lingers()) return count;
+  const size_t first = std::min(place.size(), static_cast<size_t>(count));
+  if (first == 0 || Feed(place.data(), first)) {
+    FeedWatchfully(plain.data(), static_cast<size_t>(count) - first);
+  }
   return count;
-}
-
-// Reads the rest of a frame to its place in the message, followed by alternating heads and frames,
-// as expected if the client continues in the same way. Once a head differs, the bytes after it are
-// copied and processed there: if they were moved to their place from where they are, they could
-// overwrite what follows.
-ssize_t Connection::ReadInPlace(size_t& capacity) {
-  auto& plain = Plain();
-  const Stream* const stream = http2_.frame_stream();
-  absl::Span<uint8_t> place =
-      stream->Place().first(std::min(stream->Place().size(), kReadPerIteration));
-  std::array<iovec, kMostPieces + 2> pieces;
-  size_t count = 0;
-  size_t heads = 0;
-  const auto add = [&](void* data, size_t size) {
-    pieces[count++] = {data, size};
-    capacity += size;
-  };
-  size_t frame = http2_.frame_left();
-  for (;;) {
-    const size_t taken = std::min(frame, place.size());
-    add(place.data(), taken);
-    place.remove_prefix(taken);
-    frame = stream->frame_bytes();
-    if (place.empty() || frame < kInPlaceFrom / 4 || count >= kMostPieces) break;
-    add(plain.data() + heads, Http2::kFrameHead);
-    heads += Http2::kFrameHead;
-  }
-  // And some bytes more: a message's end is often the end of the input, as a short read shows.
-  add(plain.data() + heads, Http2::kFrameHead * kMostPieces);
-
-  const ssize_t read_bytes = ReadPieces({pieces.data(), count});
-  size_t left = read_bytes > 0 ? static_cast<size_t>(read_bytes) : 0;
-  std::vector<uint8_t> copied;
-  for (size_t i = 0; i < count && left != 0; ++i) {
-    const bool in_place = i % 2 == 0 && i + 1 < count;
-    size_t size = std::min(left, pieces[i].iov_len);
-    const bool as_expected =
-        http2_.frame_stream() == stream && http2_.frame_left() == pieces[i].iov_len;
-    if (in_place && i > 0 && !as_expected) {
-      // The bytes that belong to the frame are in their place.
-      size = http2_.frame_stream() == stream ? std::min(http2_.frame_left(), size) : 0;
-      CopyPieces({pieces.data() + i, count - i}, size, left - size, copied);
-    }
-    if (size != 0 && !Feed(static_cast<const uint8_t*>(pieces[i].iov_base), size)) break;
-    if (!copied.empty()) {
-      FeedWatchfully(copied.data(), copied.size());
-      break;
-    }
-    left -= size;
-  }
-  return read_bytes;
 }
 
 // Returns false if the connection is closed.
 bool Connection::Feed(const uint8_t* data, size_t size) {
-  feeding_ = true;
   const Http2::Fed fed = http2_.Feed(data, size);
-  feeding_ = false;
   if (fed == Http2::Fed::kNotHttp2) SayAtOnce(kOnlyHttp2);
   if (fed != Http2::Fed::kOk) End(ConnectionEnd::kProtocolError);
   return !closed_;
@@ -495,12 +421,7 @@ bool Connection::FeedKept() {
   if (flow_.held_back()) return false;
   const std::string kept = flow_.TakeKept();
   FeedWatchfully(reinterpret_cast<const uint8_t*>(kept.data()), kept.size());
-  dropped_.clear();  // it may be held back for long
   return !closed_ && !flow_.held_back();
-}
-
-void Connection::Drop(memory::Buffer buffer) {
-  if (feeding_) dropped_.push_back(std::move(buffer));
 }
 
 // ---- Writing
@@ -545,7 +466,6 @@ void Connection::Flush() {
 
 void Connection::FlushSome() {
   if (handshaking()) return;
-  unanswered_ = 0;
   answered_ = 0;
   while (!closed_) {
     filling_ = true;

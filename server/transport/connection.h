@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
@@ -73,7 +72,7 @@ class Connection final : private Carrier,
   };
 
   Connection(ConnectionSet& set, int fd, net::Peer peer, bool secure);
-  ~Connection();
+  ~Connection() = default;
   // Runs one of its functions, unless it is closed. If the system is out of memory, this ends one
   // connection, not the process. The connection may be destroyed when this returns.
   void Handle(absl::FunctionRef<void()> function);
@@ -82,7 +81,6 @@ class Connection final : private Carrier,
   // Of calls: see Carrier.
   void OnMessage() override { flow_.credit().EarnMessage(); }
   void Answered(size_t bytes) override;
-  void Drop(memory::Buffer buffer) override;
   bool CloseIfBlocked() override;
   void Forget(ServerCall& call) override;
 
@@ -116,9 +114,7 @@ class Connection final : private Carrier,
   void ReadOn() { React(EPOLLIN); }
   void ReadSoon();
   bool ReadSome();
-  ssize_t ReadInPlace(size_t& capacity);
-  ssize_t ReadPlain(size_t& capacity);
-  ssize_t ReadPieces(absl::Span<const iovec> pieces);
+  ssize_t ReadOnce(size_t& capacity);
   bool Feed(const uint8_t* data, size_t size);
   void FeedWatchfully(const uint8_t* data, size_t size);
   bool FeedKept();
@@ -166,10 +162,6 @@ class Connection final : private Carrier,
   bool watched_ = false;
   bool closed_ = false;
   bool handling_ = false;  // one of its own functions is running
-
-  bool feeding_ = false;
-  std::vector<memory::Buffer> dropped_;  // freed after feeding
-  size_t unanswered_ = 0;                // bytes read since responses were last written
 
   bool filling_ = false;          // frames are being made
   bool blocked_ = false;          // the socket accepts no more bytes now

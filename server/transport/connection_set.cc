@@ -39,7 +39,7 @@ void ConnectionSet::Close() {
 void ConnectionSet::Fire() {
   const loop::Clock::time_point now = loop::Clock::now();
   const bool anyone_waits = context_.handler.AnyoneWaits() || context_.receiving.waiting() > 0;
-  context_.receiving.Look(now);
+  context_.receiving.Look();
   const std::vector<Connection*> all(connections_.begin(), connections_.end());
   for (Connection* connection : all) connection->Look(now, anyone_waits);
   if (!connections_.empty()) loop_.timers().Set(*this, now + kLookEvery);

@@ -253,7 +253,7 @@ int Http2::OnBeginFrame(const nghttp2_frame_hd& head) {
     case NGHTTP2_DATA:
       frame_stream_ = Find(head.stream_id);
       frame_left_ = (head.flags & NGHTTP2_FLAG_PADDED) != 0 ? 0 : head.length;
-      if (frame_stream_ != nullptr) frame_stream_->OnFrame(head.length, EndsStream(head));
+      if (frame_stream_ != nullptr) frame_stream_->OnFrame(head.length);
       if (head.length < FrameCredit::kCrumb && !EndsStream(head)) credit_.Spend(1);
       break;
     case NGHTTP2_HEADERS:
@@ -327,7 +327,6 @@ void Http2::Detach(int32_t id) {
 
 void Http2::Grant(int32_t id, int64_t bytes) {
   nghttp2_submit_window_update(session_, NGHTTP2_FLAG_NONE, id, static_cast<int32_t>(bytes));
-  has_grants_ = true;
   owner_.OnOutput();
 }
 

@@ -41,13 +41,11 @@ namespace quantd::transport {
 // What the codec tells a stream, and asks it for: a call.
 class Stream {
  public:
-  // A DATA frame of so many bytes begins; `is_last`: it ends the stream.
-  virtual void OnFrame(size_t bytes, bool is_last) = 0;
+  // A DATA frame of so many bytes begins.
+  virtual void OnFrame(size_t bytes) = 0;
   virtual void OnData(const uint8_t* data, size_t size) = 0;
   // Where the next bytes of the message go, if its memory is reserved; otherwise empty.
   virtual absl::Span<uint8_t> Place() const = 0;
-  // The size of the last DATA frame: the next one is likely as large.
-  virtual size_t frame_bytes() const = 0;
   // A padded frame has ended. `window`: how much the peer may still send.
   virtual void OnPadding(int64_t window) = 0;
   // The peer has ended its half.
@@ -140,8 +138,6 @@ class Http2 {
   void Detach(int32_t id);
   // Lets the peer send so many bytes more.
   void Grant(int32_t id, int64_t bytes);
-  // Whether there have been grants since the last call.
-  bool TakeGrants() { return std::exchange(has_grants_, false); }
   // How many bytes the peer's windows let through.
   int64_t Room(int32_t id) const;
   // The response's headers. Its frames are asked for (NextFrame).
@@ -223,7 +219,6 @@ class Http2 {
   bool ended_for_headers_ = false;
   Stream* frame_stream_ = nullptr;
   size_t frame_left_ = 0;
-  bool has_grants_ = false;
   absl::flat_hash_set<int32_t> refusals_;
 
   std::string control_;  // frame heads and whole small frames

@@ -45,9 +45,7 @@ ServerCall::ServerCall(const CallSite& site, int32_t id, Head head)
       peer_(site.peer),
       head_(std::move(head)),
       arrived_at_(loop_.now()),
-      window_(static_cast<int64_t>(receiving_.window())) {
-  context_.counters.calls.fetch_add(1, std::memory_order_relaxed);
-}
+      window_(static_cast<int64_t>(receiving_.window())) {}
 
 // ---- Begin and end
 
@@ -77,12 +75,6 @@ void ServerCall::Begin() {
 
 // Finds a place in the table of calls, or in that of calls that only wait for news.
 absl::Status ServerCall::TakePlace(bool watches) {
-  Counters& counters = context_.counters;
-  if (watches) {
-    watches_ = true;
-    counters.calls.fetch_sub(1, std::memory_order_relaxed);
-    counters.watches.fetch_add(1, std::memory_order_relaxed);
-  }
   scheduling::PlaceTable& table = watches ? context_.watches : context_.calls;
   if (table.Take(place_, *this, 1)) return absl::OkStatus();
   if (!table.Within(peer(), 1)) {
@@ -124,7 +116,6 @@ void ServerCall::Interrupt(absl::Status status) {
   waits_for_room_ = false;
   // Input is dropped from now on, and so is what has arrived, unless it has been read.
   if (incoming_ != Incoming::kRead) {
-    if (carrier_ != nullptr) carrier_->Drop(std::move(buffer_));
     buffer_ = memory::Buffer();
     receiving_.Release(*this);
   }
@@ -162,21 +153,27 @@ void ServerCall::GiveUpResponse() {
   Interrupt(absl::CancelledError("the client read its response too slowly while others waited"));
 }
 
-// Its place is another's.
+// Its place, or the memory of its upload, is another's.
 void ServerCall::OnDisplaced() {
   if (carrier_ == nullptr) return MaybeDelete();
-  if (!sending()) {
+  if (Upload::lost()) {
+    NoteAbuse(context_.counters, AbuseAction::kUploadStalled, peer_->name);
+    Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
+                             "the upload stopped at ", received_, " of ", total_,
+                             " bytes while others waited for its memory; try again later")),
+                         "UPLOAD_STALLED"));
+  } else if (!sending()) {
     NoteAbuse(context_.counters, AbuseAction::kCallEvicted, peer_->name);
     Interrupt(WithReason(
         absl::UnavailableError("the call stood still (--stall_timeout) while others waited for its "
                                "place; try again later"),
         "TOO_MANY_CALLS"));
-    return MaybeDelete();
+  } else {
+    GiveUpResponse();
+    // Frames that the socket does not take keep their memory.
+    if (sent_ < pulled_ && carrier_->CloseIfBlocked()) return;
+    CutOff();
   }
-  GiveUpResponse();
-  // Frames that the socket does not take keep their memory.
-  if (sent_ < pulled_ && carrier_->CloseIfBlocked()) return;
-  CutOff();
   MaybeDelete();
 }
 
@@ -203,9 +200,7 @@ void ServerCall::MaybeClosed() {
   closed_ = true;
   loop_.timers().Clear(*this);
   if (carrier_ != nullptr) {
-    Counters& counters = context_.counters;
-    (watches_ ? counters.watches : counters.calls).fetch_sub(1, std::memory_order_relaxed);
-    (watches_ ? context_.watches : context_.calls).Give(place_);
+    place_.Give();
     std::exchange(carrier_, nullptr)->Forget(*this);
   }
   out_ = memory::Piece();
@@ -350,6 +345,7 @@ void ServerCall::StartNext() {
 }
 
 void ServerCall::Finish(const wire::CallStatus& status, loop::Event& finished) {
+  Idle(loop_.now());
   finished_ = &finished;
   if (closed_) return CompleteFinish();
   if (http_closed_) return;  // bytes of it are still being sent
@@ -394,11 +390,9 @@ void ServerCall::MovedBytes(size_t bytes) { Moved(loop_.now(), bytes, context_.l
 
 // ---- Receiving
 
-void ServerCall::OnFrame(size_t bytes, bool is_last) {
+void ServerCall::OnFrame(size_t bytes) {
   window_ -= static_cast<int64_t>(bytes);
   frame_left_ = bytes;
-  // The last frame of a message is shorter than the previous ones.
-  if (!is_last) frame_bytes_ = bytes;
 }
 
 absl::Span<uint8_t> ServerCall::Place() const {
@@ -520,7 +514,7 @@ bool ServerCall::MakeRoom() {
     return false;
   }
   std::memcpy(whole.data(), buffer_.data(), received_);
-  carrier_->Drop(std::exchange(buffer_, std::move(whole)));
+  buffer_ = std::move(whole);
   return true;
 }
 
@@ -579,7 +573,6 @@ void ServerCall::Append(const uint8_t* data, size_t size) {
     return;
   }
   if (charge_ <= receiving_.small()) return;
-  Receiving::Received(*this, received_);
   AskInTime();
 }
 
@@ -607,7 +600,6 @@ void ServerCall::DropKept() {
 
 void ServerCall::MessageComplete() {
   Moved(loop_.now());
-  Receiving::Received(*this, charge_);
   if (prefix_[0] != 0) {
     incoming_ = Incoming::kCompressed;
     Inflate();
@@ -617,8 +609,8 @@ void ServerCall::MessageComplete() {
   if (read_ != nullptr) CompleteRead(true);
 }
 
-// A compressed message has arrived completely and no longer counts as stalled. It continues when
-// there is room for its inflated size.
+// A compressed message has arrived completely. It continues when there is room for its inflated
+// size.
 void ServerCall::Inflate() {
   if (!has_call_) return;
   if (charge_ > receiving_.window()) {
@@ -638,8 +630,7 @@ void ServerCall::OnInflated(const absl::Status& status, memory::Buffer buffer, s
     MaybeDelete();
     return;
   }
-  memory::Buffer compressed = std::exchange(buffer_, std::move(buffer));
-  if (carrier_ != nullptr) carrier_->Drop(std::move(compressed));
+  buffer_ = std::move(buffer);
   total_ = size;
   incoming_ = Incoming::kComplete;
   if (read_ != nullptr) CompleteRead(true);
@@ -647,6 +638,7 @@ void ServerCall::OnInflated(const absl::Status& status, memory::Buffer buffer, s
 
 void ServerCall::CompleteRead(bool ok) {
   if (ok) {
+    Busy();  // until it is taken
     incoming_ = Incoming::kRead;
     read_into_->buffer = std::move(buffer_);
     read_into_->size = total_;
@@ -667,6 +659,7 @@ void ServerCall::Read(Message& message, loop::Event& read) {
 }
 
 void ServerCall::Taken() {
+  Idle(loop_.now());
   receiving_.Release(*this);
   if (incoming_ != Incoming::kRead) return;
   incoming_ = Incoming::kPrefix;
@@ -713,20 +706,6 @@ void ServerCall::WaitedTooLong() {
                            "the server is busy: a message of ", total_, " bytes has waited for ",
                            timeout, " ms for room (--queue_timeout); try again later")),
                        "QUEUE_TIMEOUT"));
-}
-
-void ServerCall::OnGivenUp() {
-  // Unless all of it has arrived meanwhile and there is room for it.
-  if (incoming_ == Incoming::kBody || waits_for_room_) {
-    if (carrier_ != nullptr) {
-      NoteAbuse(context_.counters, AbuseAction::kUploadStalled, peer_->name);
-    }
-    Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
-                             "the upload stopped at ", received_, " of ", total_,
-                             " bytes while others waited for its memory; try again later")),
-                         "UPLOAD_STALLED"));
-  }
-  MaybeDelete();
 }
 
 }  // namespace quantd::transport

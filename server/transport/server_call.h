@@ -87,8 +87,6 @@ class Carrier {
   virtual void OnMessage() = 0;
   // The call, or an item of a stream, was answered; `bytes` of the answer are still to be sent.
   virtual void Answered(size_t bytes) = 0;
-  // Frees a buffer, but not while bytes that were read into it have not been processed.
-  virtual void Drop(memory::Buffer buffer) = 0;
   // Closes the connection if its socket takes nothing. Returns whether it does.
   virtual bool CloseIfBlocked() = 0;
   // The call is over for the connection: it is closed, and none of its bytes wait to be sent.
@@ -193,10 +191,9 @@ class ServerCall final : public scheduling::Holder,
   void Start();
 
   // Receiving: Stream's.
-  void OnFrame(size_t bytes, bool is_last) override;
+  void OnFrame(size_t bytes) override;
   void OnData(const uint8_t* data, size_t size) override;
   absl::Span<uint8_t> Place() const override;
-  size_t frame_bytes() const override { return frame_bytes_; }
   void OnPadding(int64_t window) override;
   void OnRemoteEnd() override;
   void OnClosed() override;
@@ -217,7 +214,6 @@ class ServerCall final : public scheduling::Holder,
   void CompleteRead(bool ok);
   void WaitedTooLong();
   void OnRoom() override;
-  void OnGivenUp() override;
   void OnDisplaced() override;
   void MovedBytes(size_t bytes);
   void OnInflated(const absl::Status& status, memory::Buffer buffer, size_t size) override;
@@ -287,7 +283,6 @@ class ServerCall final : public scheduling::Holder,
   int64_t window_ = 0;            // bytes that the peer may still send in further frames
   int64_t for_padding_ = 0;       // granted beyond a message, once the peer has padded a frame
   size_t frame_left_ = 0;         // bytes of this frame that have not been processed
-  size_t frame_bytes_ = 0;        // of the last DATA frame: the next one is likely as large
   bool remote_end_ = false;
   bool waits_for_room_ = false;
   loop::Clock::time_point waits_since_;
@@ -329,7 +324,6 @@ class ServerCall final : public scheduling::Holder,
   bool http_closed_ = false;  // HTTP/2 has closed the stream
   bool closed_ = false;       // closed, and no byte of it waits to be sent
   bool has_call_ = false;     // a call uses the stream and has not called End
-  bool watches_ = false;      // counts as a watch, not as a call
   scheduling::Place place_;   // among the calls, or the watches
   Starter starter_{*this};
 };

@@ -203,7 +203,7 @@ void Transport::EndCalls(const absl::Status& status) {
 }
 
 bool Transport::WaitForConnections(std::chrono::steady_clock::time_point until) {
-  while (context_.counters.connections.load() > 0) {
+  while (context_.connections.taken() > 0) {
     if (std::chrono::steady_clock::now() >= until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

@@ -111,12 +111,9 @@ inline constexpr size_t kAbuseActions = 7;
 
 // Relaxed: a reading may be slightly out of date.
 struct Counters {
-  std::atomic<int64_t> connections{0};  // open now
   std::atomic<uint64_t> accepted{0};
   std::array<std::atomic<uint64_t>, kConnectionEnds> ended{};
   std::array<std::atomic<uint64_t>, kAbuseActions> abuse_actions{};
-  std::atomic<int64_t> calls{0};  // open now, without watches
-  std::atomic<int64_t> watches{0};
   std::atomic<int64_t> throttled_now{0};
   std::array<std::atomic<uint64_t>, access::kRefusals> refused_handshakes{};
 
@@ -139,11 +136,13 @@ struct TransportContext {
   // For TCP connections; null: plain text. Unix sockets are always plain text.
   const access::Certificates* certificates = nullptr;
   scheduling::PlaceTable connections{static_cast<uint64_t>(limits.max_connections), limits.stall,
-                                     true};
+                                     scheduling::PlaceTable::Otherwise::kOfAnyOther};
   // Bytes that connections have caused and do not read, and input that waits because of that.
   scheduling::PlaceTable backlog{static_cast<uint64_t>(limits.max_backlog), limits.stall};
   scheduling::PlaceTable calls{static_cast<uint64_t>(limits.max_calls), limits.stall};
   scheduling::PlaceTable watches{static_cast<uint64_t>(limits.max_watches), limits.stall};
+  // Watches included.
+  uint64_t open_calls() const { return calls.taken() + watches.taken(); }
   Counters counters = {};
   std::atomic<bool> draining{false};
 };

@@ -174,8 +174,7 @@ void Converse(OneMethod& service, const Surroundings& surroundings, absl::string
     loop.Lead();
   }
   Require(loop.timers().empty(), "no timer is set");
-  Require(context.counters.calls == 0 && context.counters.connections == 0,
-          "nothing is counted on");
+  Require(context.calls.taken() == 0 && context.watches.taken() == 0, "no call has a place");
   Require(context.connections.taken() == 0, "the peer's place is free");
   Require(receiving.held_bytes() == 0 && receiving.waiting() == 0, "nothing is set aside");
   Require(service.pool.used_bytes() == 0, "no buffer is kept");

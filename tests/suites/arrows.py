@@ -116,10 +116,10 @@ core/src/types              558      0
 core/src/walk               429      0
 core                         49   7880
 server/access              1286   1111
-server/admission            811   1286
+server/admission            642   1232
 server/http                 957    670
 server/log                 1006    444
-server/loop                 669    872
+server/loop                 660    856
 server/memory               436    429
 server/metrics              729    315
 server/net                  488    360
@@ -128,9 +128,9 @@ server/options              680    283
 server/process              563    302
 server/regions              866    639
 server/rpc                 2454   1583
-server/scheduling          1102    991
+server/scheduling          1102    998
 server/trace                310    186
-server/transport           4762   3394
+server/transport           4646   3392
 server/wire                1860   2145
 server                     1294    240
 client/checkpoints         5398      0

@@ -96,10 +96,6 @@ TEST_F(ReceivingTest, WhoMayNotWaitHasItsPlaceAtOnce) {
   EXPECT_EQ(receiving.Begin(small, kWindow, small.Of(*loop_, 2), *loop_), Begun::kFirst);
   EXPECT_EQ(receiving.Begin(other, kMiB, other.Of(*loop_, 2), *loop_), Begun::kRefused);
   EXPECT_EQ(receiving.waiting(), 0);
-  // An upload that stands still keeps no other one out.
-  const loop::Clock::time_point now = loop::Clock::now();
-  receiving.Look(now + std::chrono::milliseconds(600));
-  EXPECT_EQ(receiving.Begin(other, kMiB, other.Of(*loop_, 2), *loop_), Begun::kReserved);
   receiving.Release(small);
   receiving.Release(other);
   receiving.Release(large);

@@ -8,7 +8,8 @@
 #include <chrono>
 #include <deque>
 #include <functional>
-#include <optional>
+#include <thread>
+#include <utility>
 
 #include "admission_testing.h"
 #include "server/admission/receiving.h"
@@ -17,10 +18,14 @@ namespace quantd::admission {
 
 class TestCall final : public scheduling::Holder {
  public:
-  TestCall(loop::Loop& loop, uint64_t peer) : Holder(loop, peer, loop::Clock::now()) {}
+  TestCall(loop::Loop& loop, uint64_t peer, std::function<void(TestCall&)> on_displaced = {})
+      : Holder(loop, peer, loop::Clock::now()), on_displaced_(std::move(on_displaced)) {}
 
  private:
-  void OnDisplaced() override {}
+  void OnDisplaced() override {
+    if (on_displaced_) on_displaced_(*this);
+  }
+  const std::function<void(TestCall&)> on_displaced_;
 };
 
 class TestUpload final : public Upload {
@@ -33,10 +38,15 @@ class TestUpload final : public Upload {
     of->Release(*this);
     RunOn(*home, [] {});
   }
-  // The call that it belongs to.
-  scheduling::Holder& Of(loop::Loop& loop, uint64_t peer) {
-    return calls_.emplace_back(loop, peer);
+  // A new call that it belongs to.
+  TestCall& Of(loop::Loop& loop, uint64_t peer) {
+    return calls_.emplace_back(loop, peer, [this](TestCall& displaced) {
+      if (&displaced != &call()) return;  // it is over
+      given_up = true;
+      if (on_told) on_told();
+    });
   }
+  TestCall& call() { return calls_.back(); }
 
   std::atomic<int> rooms{0};
   std::atomic<bool> given_up{false};
@@ -51,10 +61,6 @@ class TestUpload final : public Upload {
     ++rooms;
     if (on_told) on_told();
   }
-  void OnGivenUp() override {
-    given_up = true;
-    if (on_told) on_told();
-  }
 };
 
 using Begun = Receiving::Begun;
@@ -64,6 +70,7 @@ inline constexpr uint64_t kWindow = 64 << 10;
 inline constexpr uint64_t kBudget = 16 * kMiB;
 inline constexpr uint64_t kFirstWindows = 2 * kMiB / kWindow;
 inline constexpr uint64_t kLarge = 14 * kMiB;
+inline constexpr std::chrono::milliseconds kStall{200};
 
 class ReceivingTest : public testing::Test {
  protected:
@@ -94,11 +101,11 @@ class ReceivingTest : public testing::Test {
     ASSERT_EQ(Begin(upload, total, peer), Begun::kFirst);
     ASSERT_FALSE(Extend(upload, kWindow));
   }
-  // Looks `later` after the first look, however long the test has really taken. An upload that has
-  // not moved for half a second by then stands still.
-  void Look(std::chrono::milliseconds later) {
-    if (!first_look_.has_value()) first_look_ = loop::Clock::now();
-    receiving_.Look(*first_look_ + later);
+  // From now on, uploads that have not moved stand still.
+  void StandStill() {
+    std::this_thread::sleep_for(kStall);
+    receiving_.Look();
+    Deliver();
   }
   void Release(TestUpload& upload) {
     receiving_.Release(upload);
@@ -108,8 +115,7 @@ class ReceivingTest : public testing::Test {
   }
 
   loop::LedLoop loop_;
-  Receiving receiving_{kBudget, kWindow, 4};
-  std::optional<loop::Clock::time_point> first_look_;
+  Receiving receiving_{kBudget, kWindow, 4, kStall};
 };
 
 }  // namespace quantd::admission

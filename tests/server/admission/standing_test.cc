@@ -1,45 +1,35 @@
-// Uploads that stand still: what they lose, and which ones have to return everything.
+// Uploads that stand still lose their memory to those that wait, and no others do.
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 #include "receiving_testing.h"
-#include "server/memory/buffer.h"
 
 namespace quantd::admission {
 namespace {
 
-using std::chrono::milliseconds;
-
-TEST_F(ReceivingTest, AnUploadThatStandsLosesWhatItDoesNotUseAndAsksAgain) {
+TEST_F(ReceivingTest, AnUploadThatStandsLosesItsMemoryToOneThatWaits) {
   TestUpload stands, waits;
   Reserve(stands, 10 * kMiB);
-  const uint64_t granted = receiving_.Extend(stands, kMiB).granted;
-  Wait(waits, 8 * kMiB);
-  Look(milliseconds(100));  // so far, it may just have moved
-  Look(milliseconds(400));
-  EXPECT_EQ(receiving_.waiting(), 1);
-  Look(milliseconds(1200));
-  EXPECT_EQ(receiving_.waiting(), 0);
+  receiving_.Extend(stands, kMiB);
+  Wait(waits, 8 * kMiB, 2);
+  receiving_.Look();
   Deliver();
-  EXPECT_EQ(waits.rooms, 1);
-  EXPECT_EQ(receiving_.held_bytes(), 8 * kMiB + memory::Pool::Footprint(granted));
-  EXPECT_EQ(receiving_.given_up(), 0u);
-  // The bytes that it was allowed to send still have their place. Then it waits, and keeps that.
-  EXPECT_FALSE(Extend(stands, granted));
-  EXPECT_EQ(receiving_.Extend(stands, granted).granted, granted);
+  EXPECT_FALSE(stands.given_up) << "so far, it may just have moved";
+  StandStill();
+  EXPECT_TRUE(stands.given_up);
+  EXPECT_EQ(waits.rooms, 0) << "the memory is not back yet";
   EXPECT_EQ(receiving_.waiting(), 1);
-  EXPECT_EQ(receiving_.held_bytes(), 8 * kMiB + memory::Pool::Footprint(granted));
-  Release(waits);
-  EXPECT_EQ(stands.rooms, 1);
-  EXPECT_TRUE(Extend(stands, granted));
-  EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB);
+  EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB + kWindow);
+  Release(stands);
+  EXPECT_EQ(waits.rooms, 1);
+  EXPECT_TRUE(Extend(waits, kWindow));
+  EXPECT_EQ(receiving_.held_bytes(), 8 * kMiB);
 }
 
-TEST_F(ReceivingTest, NobodyIsStoppedWhileNobodyWaits) {
+TEST_F(ReceivingTest, NobodyIsGivenUpWhileNobodyWaits) {
   TestUpload stands;
   Reserve(stands, 10 * kMiB);
-  for (int i = 1; i < 20; ++i) Look(milliseconds(1000 * i));
+  StandStill();
+  EXPECT_FALSE(stands.given_up);
   EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB);
 }
 
@@ -50,133 +40,66 @@ TEST_F(ReceivingTest, AnUploadThatMovesKeepsItsPlace) {
   Reserve(moves, 6 * kMiB);
   Reserve(drips, 6 * kMiB, 2);
   Wait(waits, 8 * kMiB, 3);
-  uint64_t received = kWindow;
-  for (int i = 1; i < 20; ++i) {
-    received += 20 << 10;
-    Receiving::Received(moves, received);
-    Receiving::Received(drips, kWindow + 100 * static_cast<uint64_t>(i));
-    Look(milliseconds(400 * i));
-  }
-  EXPECT_LT(receiving_.held_bytes(), 8 * kMiB) << "the one that drips has lost its place";
-  EXPECT_GE(receiving_.held_bytes(), 6 * kMiB);
+  std::this_thread::sleep_for(kStall + std::chrono::milliseconds(20));
+  moves.call().Moved(loop::Clock::now(), 20 << 10, 20 << 10);
+  drips.call().Moved(loop::Clock::now(), 20, 20 << 10);
+  receiving_.Look();
   Deliver();
   EXPECT_FALSE(moves.given_up);
-  EXPECT_TRUE(drips.given_up) << "for longer than a call may stand still while others wait";
+  EXPECT_TRUE(drips.given_up);
   EXPECT_EQ(receiving_.waiting(), 1);
-  Release(moves);
+  Release(drips);
   EXPECT_EQ(waits.rooms, 1);
 }
 
-TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
-  TestUpload complete, was_stopped, waits;
-  Reserve(was_stopped, 2 * kMiB);
-  EXPECT_EQ(receiving_.Extend(was_stopped, kMiB).granted, 2 * kMiB);
+// It waits for the server, which has not taken it yet.
+TEST_F(ReceivingTest, OneThatIsThereIsNotGivenUp) {
+  TestUpload complete, waits;
   Reserve(complete, 8 * kMiB);
-  Receiving::Received(complete, 8 * kMiB);
+  complete.call().Busy();
   Wait(waits, 13 * kMiB, 2);
-  Look(milliseconds(100));
-  Look(milliseconds(1000));
-  // It may send all of its bytes, and so loses nothing and is not behind uploads that wait; now it
-  // sends them.
-  EXPECT_TRUE(Extend(was_stopped, 2 * kMiB));
+  StandStill();
+  EXPECT_FALSE(complete.given_up);
   EXPECT_EQ(receiving_.waiting(), 1);
-  EXPECT_EQ(receiving_.given_up(), 0u);
-  for (int i = 2; i < 10; ++i) Look(milliseconds(1000 * i));
-  EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB + kWindow);
-  // The first one is taken: only the one that was stopped, and has arrived since, is left.
   Release(complete);
-  for (int i = 10; i < 20; ++i) Look(milliseconds(1000 * i));
-  Deliver();
-  EXPECT_FALSE(was_stopped.given_up) << "its memory comes back without its client";
-  EXPECT_EQ(receiving_.given_up(), 0u);
-  Release(was_stopped);
   EXPECT_EQ(waits.rooms, 1);
 }
 
-// A compressed message may have arrived before all of its memory is reserved. It returns none
-// before another upload does.
-TEST_F(ReceivingTest, OneThatIsThereAndWaitsWithWhatItHoldsIsGivenUp) {
-  TestUpload stands, complete, first;
-  Reserve(stands, 6 * kMiB);
-  Reserve(complete, 6 * kMiB, 2);
-  Receiving::Received(complete, 6 * kMiB);
-  Wait(first, kLarge, 3);
-  Look(milliseconds(100));
-  Look(milliseconds(1000));
-  EXPECT_FALSE(Extend(stands, 6 * kMiB));
-  Look(milliseconds(1100));
-  EXPECT_EQ(receiving_.given_up(), 0u) << "one moves";
-  Release(complete);
-  Look(milliseconds(1200));
+TEST_F(ReceivingTest, AsManyAreGivenUpAsTheNextOneNeeds) {
+  TestUpload older, newer, other, waits;
+  Reserve(older, 4 * kMiB);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  Reserve(newer, 4 * kMiB);
+  Reserve(other, 4 * kMiB, 2);
+  Wait(waits, 8 * kMiB, 3);
+  StandStill();
+  EXPECT_TRUE(older.given_up) << "of the peer with the most, for the longest time";
+  // Its memory will be back soon: no other one is given up, however often this is called.
+  for (int i = 0; i < 10; ++i) receiving_.Look();
   Deliver();
-  EXPECT_TRUE(stands.given_up);
-  Release(stands);
-  EXPECT_EQ(first.rooms, 1);
-}
-
-TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
-  TestUpload older, newer, waits;
-  Reserve(older, 6 * kMiB);
-  receiving_.Extend(older, 4 * kMiB);  // may send all of it, so it keeps all of it
-  Reserve(newer, 6 * kMiB, 2);
-  receiving_.Extend(newer, 4 * kMiB);
-  Wait(waits, 6 * kMiB, 3);
-  Receiving::Received(newer, 5 * kMiB);
-  Look(milliseconds(400));
-  EXPECT_EQ(receiving_.given_up(), 0u);
-  Look(milliseconds(1000));
-  Deliver();
-  EXPECT_EQ(receiving_.given_up(), 1u);
-  EXPECT_TRUE(older.given_up);
   EXPECT_FALSE(newer.given_up);
-  // Its memory will be back soon: no other one is given up, however often Look is called.
-  for (int i = 0; i < 10; ++i) Look(milliseconds(1000 + i));
-  Deliver();
-  EXPECT_EQ(receiving_.given_up(), 1u);
-  EXPECT_FALSE(newer.given_up);
+  EXPECT_FALSE(other.given_up);
   Release(older);
+  EXPECT_TRUE(newer.given_up || other.given_up);
+  EXPECT_FALSE(newer.given_up && other.given_up);
+  EXPECT_EQ(waits.rooms, 0);
+  Release(newer.given_up ? newer : other);
   EXPECT_EQ(waits.rooms, 1);
 }
 
-// An upload that stood still and waits again, with the memory that it holds, blocks the first one
-// in the queue.
-TEST_F(ReceivingTest, OneThatWaitsWithWhatItHoldsIsGivenUpWhenNobodyCanGoOn) {
-  TestUpload stands, moves, first;
-  Reserve(stands, 6 * kMiB);
-  const uint64_t granted = receiving_.Extend(stands, kMiB).granted;
-  Reserve(moves, 6 * kMiB, 2);
-  Wait(first, kLarge, 3);
-  Receiving::Received(moves, kMiB);
-  Look(milliseconds(100));
-  Receiving::Received(moves, 2 * kMiB);
-  Look(milliseconds(1000));
-  EXPECT_EQ(receiving_.held_bytes(), memory::Pool::Footprint(granted) + 6 * kMiB + kWindow);
-  EXPECT_FALSE(Extend(stands, granted));
-  EXPECT_EQ(receiving_.waiting(), 2);
-  Receiving::Received(moves, 3 * kMiB);
-  Look(milliseconds(1100));
-  EXPECT_EQ(receiving_.given_up(), 0u) << "one moves";
-  Release(moves);
-  Look(milliseconds(1200));
+TEST_F(ReceivingTest, WhoMayNotWaitTakesThePlaceOfOneThatStands) {
+  Receiving receiving(kBudget, kWindow, 0, kStall);
+  TestUpload stands, other;
+  ASSERT_EQ(receiving.Begin(stands, kLarge, stands.Of(*loop_, 1), *loop_), Begun::kReserved);
+  EXPECT_EQ(receiving.Begin(other, kMiB, other.Of(*loop_, 2), *loop_), Begun::kRefused);
+  std::this_thread::sleep_for(kStall);
+  EXPECT_EQ(receiving.Begin(other, kMiB, other.Of(*loop_, 2), *loop_), Begun::kRefused);
   Deliver();
-  EXPECT_EQ(receiving_.given_up(), 1u);
   EXPECT_TRUE(stands.given_up);
-  EXPECT_FALSE(first.given_up);
-  Release(stands);
-  EXPECT_EQ(first.rooms, 1);
-}
-
-TEST_F(ReceivingTest, NobodyIsGivenUpWhenOneThatWaitedCanGoOn) {
-  TestUpload stands, next, last;
-  Reserve(stands, 12 * kMiB);
-  Wait(next, 10 * kMiB, 2);
-  Wait(last, 10 * kMiB, 3);
-  Look(milliseconds(100));
-  Look(milliseconds(1000));  // stops the first one, admits the second
-  Deliver();
-  EXPECT_EQ(next.rooms, 1);
-  EXPECT_EQ(receiving_.waiting(), 1);
-  EXPECT_EQ(receiving_.given_up(), 0u);
+  receiving.Release(stands);
+  EXPECT_EQ(receiving.Begin(other, kMiB, other.Of(*loop_, 2), *loop_), Begun::kReserved);
+  receiving.Release(other);
+  EXPECT_EQ(receiving.held_bytes(), 0U);
 }
 
 }  // namespace

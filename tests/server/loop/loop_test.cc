@@ -257,29 +257,6 @@ TEST(Loop, RunsWhatIsPostedNextBeforeEverythingElse) {
   EXPECT_EQ(order, "1n2a");
 }
 
-// A watcher that has more work asks for another poll; after some of these the iteration ends.
-TEST(Loop, LooksAgainWhenItIsToldButNotForEver) {
-  const std::unique_ptr<Loop> loop = NewLoop();
-  Pipe pipe;
-  std::string order;
-  Job stop([&] { loop->Stop(); });
-  Job end([&] {
-    order += 'e';
-    loop->Post(stop);
-  });
-  FunctionWatcher watcher([&](uint32_t) {
-    order += pipe.Get();
-    loop->LookAgain();
-  });
-  Job begin([&] {
-    loop->Watch(pipe.out(), EPOLLIN, watcher);
-    for (int i = 0; i < 100; ++i) pipe.Put('r');
-    loop->AtIterationEnd(end);
-  });
-  LeadUntil(*loop, begin);
-  EXPECT_EQ(order.substr(0, 17), std::string(16, 'r') + "e");
-}
-
 // A function that adds itself to the end again runs once per iteration. Sockets are polled in
 // between, and the loop does not wait, even if none is readable.
 TEST(Loop, WhatIsAtTheEndAgainWaitsForTheNextIteration) {

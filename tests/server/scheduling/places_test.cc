@@ -127,6 +127,18 @@ TEST_F(Places, AConnectionThatHasLittleTakesAPlaceOfTheOneWithTheMost) {
   for (TestHolder& call : calls) table_.Give(call.place);
 }
 
+// A large upload is not lost to small ones on other connections, which can wait.
+TEST_F(Places, WhoMovesKeepsItsPlaceIfOthersCanWait) {
+  PlaceTable table(16, kStall, PlaceTable::Otherwise::kNothing);
+  TestHolder moves(loop_, 1, {}, 1), waits(loop_, 1, {}, 2);
+  EXPECT_TRUE(table.Take(moves.place, moves, 14));
+  EXPECT_FALSE(table.MayTake(1, 1));
+  EXPECT_TRUE(table.MayTake(2, 1));
+  EXPECT_FALSE(table.Take(waits.place, waits, 1));
+  table.Give(moves.place);
+  EXPECT_EQ(table.displaced(), 0U);
+}
+
 TEST_F(Places, WhoMovesKeepsItsPlace) {
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(Take(1 + i % 4, kStall - milliseconds(100), 2));
   EXPECT_FALSE(Take(3, {}, 2));
@@ -142,7 +154,7 @@ TEST_F(Places, WhoMovesKeepsItsPlace) {
 
 // A connection may be displaced at once, but not by peers that would then have as many.
 TEST_F(Places, WhatIsCheapGoesAtOnceForAPeerWithFewer) {
-  PlaceTable table(8, kStall, true);
+  PlaceTable table(8, kStall, PlaceTable::Otherwise::kOfAnyOther);
   const auto take = [&](uint64_t peer) {
     TestHolder& call = Call(peer, {});
     const bool taken = table.Take(call.place, call, 1);

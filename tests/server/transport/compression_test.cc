@@ -148,35 +148,7 @@ TEST(Compression, AMessageThatIsHereKeepsItsMemory) {
   world.Release("/t/Late/a");
   EXPECT_EQ(client.Status(1), 0);
   EXPECT_TRUE(other.Until([&] { return world.receiving().waiting() == 0; }));
-  EXPECT_EQ(world.receiving().given_up(), 0U);
-}
-
-// An upload that has lost its memory and waits for it again is given up like others, even if all of
-// its bytes are here.
-TEST(Compression, AnUploadThatWaitsWithAllOfItsBytesIsGivenUp) {
-  World world(World::Options{.budget = 8 << 20});
-  const std::string bytes = Flagged(Compress(std::string(1 << 20, '\0'), Encoding::kGzip));
-  Client client(world.Connect());
-  client.Say(Head(1, "/t/Collect/a", "gzip") + Data(1, bytes.substr(0, 500)));
-  ASSERT_TRUE(client.Heard());
-  Client late(world.Connect());
-  late.Say(CallHead(1, "/t/Late/b"));
-  ASSERT_TRUE(late.SayFrames(1, Prefixed(Pattern(2, 2 << 20)), 16'000, true));
-  ASSERT_TRUE(late.Heard());
-  world.When("/t/Late/b", [](const Seen& seen) { return seen.messages.size() == 1; });
-  // It needs all of the memory.
-  Client waits(world.Connect(8));
-  waits.Say(CallHead(1, "/t/Collect/c"));
-  waits.Say(DataFrames(1, Prefixed(Pattern(3, 7 << 20)).substr(0, 60'000), 16'000));
-  ASSERT_TRUE(waits.Heard());
-  EXPECT_FALSE(client.Until([&] { return world.receiving().waiting() != 1; }, kStands));
-  client.Say(Data(1, bytes.substr(500), true));
-  ASSERT_TRUE(client.Heard());
-  EXPECT_EQ(world.receiving().waiting(), 2);
-  world.Release("/t/Late/b");
-  EXPECT_EQ(client.Status(1), 14);
-  EXPECT_TRUE(waits.Until([&] { return world.receiving().waiting() == 0; }));
-  EXPECT_EQ(world.receiving().given_up(), 1U);
+  EXPECT_EQ(world.context().counters.abuse(AbuseAction::kUploadStalled), 0U);
 }
 
 }  // namespace compression_test

@@ -21,14 +21,11 @@ namespace {
 class TestStream final : public Stream {
  public:
   TestStream(Http2& http2, int32_t id) : http2_(http2), id_(id) {}
-  void OnFrame(size_t bytes, bool is_last) override {
-    events += "frame " + std::to_string(bytes) + (is_last ? " last;" : ";");
-  }
+  void OnFrame(size_t bytes) override { events += "frame " + std::to_string(bytes) + ";"; }
   void OnData(const uint8_t* bytes, size_t size) override {
     data.append(reinterpret_cast<const char*>(bytes), size);
   }
   absl::Span<uint8_t> Place() const override { return {}; }
-  size_t frame_bytes() const override { return 0; }
   void OnPadding(int64_t window) override { events += "padding " + std::to_string(window) + ";"; }
   void OnRemoteEnd() override { events += "end;"; }
   void OnClosed() override { events += "closed;"; }
@@ -135,7 +132,7 @@ TEST_F(Http2Test, ACallsFramesGoToItsStream) {
   Feed(CallHead(1, "/a/B") + Data(1, "abc") + Data(1, "d", false, 5) + Data(1, "e", true));
   EXPECT_EQ(paths_, std::vector<std::string>{"/a/B"});
   EXPECT_EQ(stream(1).data, "abcde");
-  EXPECT_EQ(stream(1).events, "frame 3;frame 7;padding 990;frame 1 last;end;");
+  EXPECT_EQ(stream(1).events, "frame 3;frame 7;padding 990;frame 1;end;");
   Feed(CallHead(3, "/a/C", true) + Headers(5, CallFields("/a/D")) + Headers(5, {{"a", "b"}}, true));
   EXPECT_EQ(stream(3).events, "end;");
   EXPECT_EQ(stream(5).events, "end;") << "trailers end it as well";

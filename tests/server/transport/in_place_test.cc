@@ -1,5 +1,4 @@
-// Large messages, which are read from the socket into their place: frames other than those that the
-// last one promised.
+// Large messages, which are read from the socket into their place, and frames that come between.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -56,7 +55,7 @@ class InPlace : public testing::Test {
     left_.erase(0, size);
     return part;
   }
-  // Frames of the size that the next read expects.
+  // Frames of the usual size.
   std::string Regular(int frames) {
     std::string bytes;
     for (int i = 0; i < frames; ++i) bytes += Data(1, Take(kFrame));

@@ -105,8 +105,8 @@ World::~World() {
   loop_->Stop();
   thread_.join();
   EXPECT_EQ(receiving_.held_bytes(), 0U);
-  EXPECT_EQ(context_.counters.calls, 0);
-  EXPECT_EQ(context_.counters.connections, 0);
+  EXPECT_EQ(context_.calls.taken(), 0U);
+  EXPECT_EQ(context_.connections.taken(), 0U);
   EXPECT_EQ(context_.counters.throttled_now, 0);
   EXPECT_EQ(pool_.used_bytes(), 0U);
 }
@@ -160,8 +160,7 @@ int World::Releases(const std::string& path) {
 
 bool World::Empty() {
   for (int i = 0; i < 2'000; ++i) {
-    if (context_.counters.calls == 0 && context_.counters.connections == 0 && live_ == 0)
-      return true;
+    if (context_.calls.taken() == 0 && context_.connections.taken() == 0 && live_ == 0) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return false;
