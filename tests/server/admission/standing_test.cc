@@ -36,7 +36,7 @@ TEST_F(ReceivingTest, NobodyIsGivenUpWhileNobodyWaits) {
 TEST_F(ReceivingTest, AnUploadThatMovesKeepsItsPlace) {
   TestUpload there, moves, drips, waits;
   Reserve(there, kMiB / 2);
-  Receiving::Received(there, kMiB / 2);
+  there.call().Busy();
   Reserve(moves, 6 * kMiB);
   Reserve(drips, 6 * kMiB, 2);
   Wait(waits, 8 * kMiB, 3);
