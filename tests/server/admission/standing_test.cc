@@ -39,7 +39,7 @@ TEST_F(ReceivingTest, AnUploadThatMovesKeepsItsPlace) {
   there.call().Busy();
   Reserve(moves, 6 * kMiB);
   Reserve(drips, 6 * kMiB, 2);
-  Wait(waits, 8 * kMiB, 3);
+  Wait(waits, 7 * kMiB, 3);
   std::this_thread::sleep_for(kStall + std::chrono::milliseconds(20));
   moves.call().Moved(loop::Clock::now(), 20 << 10, 20 << 10);
   drips.call().Moved(loop::Clock::now(), 20, 20 << 10);
