@@ -307,7 +307,6 @@ ssize_t Session::Write(absl::Span<const iovec> pieces) {
 
 void Session::SayEnd() {
   if (failed_ || SSL_in_init(ssl_) != 0) return;
-  ERR_clear_error();
   SSL_shutdown(ssl_);
   ERR_clear_error();
 }

@@ -115,7 +115,7 @@ core/src/rules              831      0
 core/src/types              558      0
 core/src/walk               429      0
 core                         49   7880
-server/access              1286   1111
+server/access              1285   1111
 server/admission            642   1232
 server/http                 957    670
 server/log                 1006    444
