@@ -126,7 +126,7 @@ server/net                  488    360
 server/operations           525    343
 server/options              680    283
 server/process              563    302
-server/regions              866    639
+server/regions              866    653
 server/rpc                 2454   1583
 server/scheduling          1102    998
 server/trace                310    186

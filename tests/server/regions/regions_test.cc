@@ -143,6 +143,13 @@ TEST_F(RegionsTest, HolesCountUntilTheirFileIsGone) {
   std::filesystem::remove(folder_ / "b");
   regions_->Sweep();
   EXPECT_EQ(regions_->hole_bytes(), 0);
+
+  Start({.mappings = 2, .holes = 4 * kPage});
+  sparse("a", 1);
+  sparse("b", 1);
+  a = *Find("a", 0, 1);
+  ExpectError(Find("b", 0, 1), StatusCode::kFailedPrecondition,
+              "has holes, as 1 other regions have; the limit is 1: allocate all of it");
 }
 
 TEST_F(RegionsTest, FilesThatMayOnlyBeRead) {
@@ -275,6 +282,13 @@ TEST_F(RegionsTest, FindRefusesMoreThanTheLimits) {
   b.reset();
   EXPECT_TRUE(Find("whole", 0, 1).ok());
   EXPECT_EQ(regions_->mapped_bytes(), 3 * kPage);
+  // One whose file was replaced counts as long as it is used.
+  Start({.mappings = 2});
+  a = *Find("a", 0, 1);
+  std::filesystem::rename(folder_ / "b", folder_ / "a");
+  b = *Find("a", 0, 1);
+  ExpectError(Find("c", 0, 1), StatusCode::kResourceExhausted,
+              "has 4096 bytes; 2 mappings of 8192 bytes are in use; the limit is 2 mappings of ");
 }
 
 TEST_F(RegionsTest, OpenRefusesWhatIsNoDirectory) {
