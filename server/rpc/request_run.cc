@@ -50,6 +50,7 @@ absl::Status RequestRun::DecodeMessage(wire::BetweenPieces between) {
   }
   absl::StatusOr<wire::Request> request = wire::DecodeRequest(method_, message_.bytes(), between);
   if (!request.ok()) return request.status();
+  between();
   work_ = std::make_unique<Work>(*std::move(request));
   return work_->shared.Find(backend_.regions, work_->request);
 }
@@ -110,16 +111,16 @@ absl::Status RequestRun::Execute() {
   absl::Status status = stream_.interrupted() ? stream_.interruption() : CatchOutOfMemory([this] {
     absl::Status planned =
         work_ != nullptr ? absl::OkStatus() : DecodeNow([this] { reservation_.LetOthers(); });
-    if (planned.ok()) reservation_.LetOthers();
     if (planned.ok()) planned = Plan();
     return planned;
   });
   if (status.ok()) status = CatchOutOfMemory([this] { return Run(); });
   const int cores = std::max(reservation_.cores(), 1);
-  computing_ = Clock::now() - begin - reservation_.stood() / cores;
+  const Clock::time_point end = Clock::now();
+  computing_ = end - begin - reservation_.stood() / cores;
   backend_.metrics.CountComputing(cores, computing_);
   reservation_.GiveSpareCores();
-  stream_.Idle(Clock::now());
+  stream_.Idle(end);
   if (!status.ok()) made_as_sent_ = false;
   if (!made_as_sent_) EndKernel();
   if (status.ok()) status = CatchOutOfMemory([this] { return Encode(); });

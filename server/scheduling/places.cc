@@ -71,8 +71,7 @@ void PlaceTable::Add(Place& place, Holder& holder, uint64_t amount) {
   place.amount_ += amount;
   Count(place, static_cast<int64_t>(amount));
   // A call may take a place after it has stood still for some time.
-  of_peer.still_since =
-      std::min(of_peer.still_since, std::min(holder.still_since(), loop::Clock::now()));
+  of_peer.still_since = std::min(of_peer.still_since, holder.still_since());
 }
 
 void PlaceTable::Unlink(Place& place) {
@@ -90,12 +89,12 @@ bool PlaceTable::Take(Place& place, Holder& holder, uint64_t amount) {
   if (place.lost()) return false;
   const uint64_t peer = holder.peer();
   const uint64_t had = Has(peer);
-  const loop::Clock::time_point now = loop::Clock::now();
   // Beyond this, those that leave must have left. It is twice as much for a connection that has
   // nothing, so that it does not wait for those that take places again and again.
   const uint64_t most_leaving = std::max<uint64_t>(most_ / (IsNew(holder) ? 8 : 16), 1);
   while (!Fits(peer, amount, had)) {
     if (leaving_ >= most_leaving) return false;
+    const loop::Clock::time_point now = loop::Clock::now();
     Place* other = StillestOfAll(peer, amount, now);
     if (other == nullptr && otherwise_ == Otherwise::kOwn) {
       other = OfLargestGroup(holder, amount, now);
