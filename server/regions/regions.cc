@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
 #include "server/regions/directory.h"
+#include "server/scheduling/places.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -114,6 +115,7 @@ class Mapping {
   // server may have touched first.
   std::chrono::steady_clock::time_point last_use;
   uint64_t holes = 0;
+  uint64_t peer = 0;  // who had it mapped
 
  private:
   static constexpr size_t kPiece = 1 << 20;
@@ -250,7 +252,8 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Known(absl::string_view field,
 }
 
 absl::StatusOr<SharedSpan> Regions::Find(absl::string_view field, absl::string_view region,
-                                         uint64_t offset, uint64_t size, Access access) {
+                                         uint64_t offset, uint64_t size, Access access,
+                                         uint64_t peer) {
   if (const std::string why = NameError(region); !why.empty()) {
     const std::string path = absl::StrCat(field, ".region");
     return FieldError(path, absl::StrCat(path, " ", why));
@@ -264,7 +267,7 @@ absl::StatusOr<SharedSpan> Regions::Find(absl::string_view field, absl::string_v
   const auto get = [&]() -> absl::StatusOr<std::shared_ptr<Mapping>> {
     absl::StatusOr<std::shared_ptr<Mapping>> known = Known(field, name, *status, access);
     if (!known.ok() || *known != nullptr) return known;
-    return Map(field, name, access, offset, size);
+    return Map(field, name, access, offset, size, peer);
   };
   absl::StatusOr<std::shared_ptr<Mapping>> mapping = get();
   if (absl::IsFailedPrecondition(mapping.status()) && hole_bytes() > 0) {
@@ -279,7 +282,8 @@ absl::StatusOr<SharedSpan> Regions::Find(absl::string_view field, absl::string_v
 
 absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
                                                       const std::string& name, Access access,
-                                                      uint64_t offset, uint64_t size) {
+                                                      uint64_t offset, uint64_t size,
+                                                      uint64_t peer) {
   UniqueFd file = OpenBeneath(directory_.get(), name, O_RDWR);
   const bool writable = file.is_open();
   if (!writable && (errno == EACCES || errno == EPERM || errno == EROFS) &&
@@ -302,7 +306,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
       (access == Access::kRead || found->second->writable())) {
     return found->second;
   }
-  if (!MakeRoom(bytes, unmapped)) {
+  if (!WithinShare(peer) || !MakeRoom(bytes, unmapped)) {
     return RegionError(field, name,
                        absl::StrCat("has ", bytes, " bytes; ", current_.size() + replaced_.size(),
                                     " mappings of ", bytes_, " bytes are in use; the limit is ",
@@ -323,6 +327,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
     return room;
   }
   (*mapped)->last_use = Clock::now();
+  (*mapped)->peer = peer;
   Replace(name, *mapped);
   return mapped;
 }
@@ -338,6 +343,19 @@ void Regions::Forget(const Mapping& mapping) {
   bytes_ -= mapping.size();
   holes_ -= mapping.holes;
   with_holes_ -= mapping.holes > 0 ? 1 : 0;
+}
+
+bool Regions::WithinShare(uint64_t peer) const {
+  uint64_t used = 0, has = 0;
+  const auto count = [&](const std::shared_ptr<Mapping>& mapping) {
+    if (IsIdle(mapping)) return;
+    ++used;
+    has += mapping->peer == peer ? 1 : 0;
+  };
+  for (const auto& named : current_) count(named.second);
+  for (const auto& mapping : replaced_) count(mapping);
+  const uint64_t free = limits_.mappings - std::min<uint64_t>(used, limits_.mappings);
+  return scheduling::WithinShare(limits_.mappings, free, has, 1);
 }
 
 bool Regions::MakeRoom(uint64_t size, MappingList& out) {

@@ -84,9 +84,10 @@ class Regions {
   // `field` is the request's field that names the region, for errors. INVALID_ARGUMENT: a bad name,
   // or the span is not entirely in the region. NOT_FOUND: no such region, or not a regular file.
   // PERMISSION_DENIED: the file's mode. FAILED_PRECONDITION: the region has more unwritten bytes
-  // than `Limits.holes` leaves. RESOURCE_EXHAUSTED: too much is mapped and in use.
+  // than `Limits.holes` leaves. RESOURCE_EXHAUSTED: too much is mapped and in use, or `peer` would
+  // have more than its share of that (scheduling/places.h).
   absl::StatusOr<SharedSpan> Find(absl::string_view field, absl::string_view name, uint64_t offset,
-                                  uint64_t size, Access access);
+                                  uint64_t size, Access access, uint64_t peer = 0);
 
   // Unmaps regions that are idle or gone from the directory, and removes leftovers of dead clients
   // once a minute. Call this every second. A region with holes stays mapped as long as its file
@@ -110,7 +111,8 @@ class Regions {
   absl::StatusOr<std::shared_ptr<Mapping>> Known(absl::string_view field, const std::string& name,
                                                  const struct stat& status, Access access);
   absl::StatusOr<std::shared_ptr<Mapping>> Map(absl::string_view field, const std::string& name,
-                                               Access access, uint64_t offset, uint64_t size);
+                                               Access access, uint64_t offset, uint64_t size,
+                                               uint64_t peer);
 
   // These require mutex_. If this object is a mapping's only owner, no other thread can get it.
   static bool IsIdle(const std::shared_ptr<Mapping>& mapping) { return mapping.use_count() == 1; }
@@ -119,6 +121,8 @@ class Regions {
                         uint64_t holes);
   void Replace(const std::string& name, std::shared_ptr<Mapping> mapping);
   void Forget(const Mapping& mapping);
+  // Whether the peer leaves others their part with one more mapping in use.
+  bool WithinShare(uint64_t peer) const;
   // Takes idle mappings, the longest idle first, until another one of `size` fits. Returns false if
   // that is impossible. The caller unmaps them without the mutex: for some this takes a
   // millisecond.

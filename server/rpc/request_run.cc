@@ -52,7 +52,7 @@ absl::Status RequestRun::DecodeMessage(wire::BetweenPieces between) {
   if (!request.ok()) return request.status();
   between();
   work_ = std::make_unique<Work>(*std::move(request));
-  return work_->shared.Find(backend_.regions, work_->request);
+  return work_->shared.Find(backend_.regions, work_->request, stream_.peer());
 }
 
 absl::Status RequestRun::InterruptedStatus() const {

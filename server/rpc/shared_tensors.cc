@@ -21,7 +21,7 @@ std::string NameOf(wire::TensorField field) {
 }
 
 absl::StatusOr<SharedSpan> FindOne(regions::Regions* regions, const std::string& field,
-                                   const SharedReference& reference, Access access) {
+                                   const SharedReference& reference, Access access, uint64_t peer) {
   if (regions == nullptr) {
     const absl::Status off = FieldError(
         field,
@@ -29,23 +29,25 @@ absl::StatusOr<SharedSpan> FindOne(regions::Regions* regions, const std::string&
         absl::StatusCode::kUnimplemented);
     return wire::WithReason(off, "NO_SHARED_MEMORY");
   }
-  return regions->Find(field, reference.region, reference.offset, reference.byte_size, access);
+  return regions->Find(field, reference.region, reference.offset, reference.byte_size, access,
+                       peer);
 }
 
 }  // namespace
 
-absl::Status SharedTensors::Find(regions::Regions* regions, wire::Request& request) {
+absl::Status SharedTensors::Find(regions::Regions* regions, wire::Request& request, uint64_t peer) {
   for (const wire::SharedTensor& shared : request.shared) {
     TensorView& tensor = wire::TensorOf(request, shared.field);
     absl::StatusOr<SharedSpan> span =
-        FindOne(regions, NameOf(shared.field), shared.reference, Access::kRead);
+        FindOne(regions, NameOf(shared.field), shared.reference, Access::kRead, peer);
     if (!span.ok()) return span.status();
     tensor.bytes = span->bytes();
     inputs_.push_back({shared.field, shared.reference.region, *std::move(span)});
     if (shared.field != wire::TensorField::kX) copied_bytes_ += tensor.bytes.size();
   }
   if (request.output.has_value()) {
-    absl::StatusOr<SharedSpan> span = FindOne(regions, "output", *request.output, Access::kWrite);
+    absl::StatusOr<SharedSpan> span =
+        FindOne(regions, "output", *request.output, Access::kWrite, peer);
     if (!span.ok()) return span.status();
     output_ = Input{wire::TensorField::kX, request.output->region, *std::move(span)};
   }

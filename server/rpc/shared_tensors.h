@@ -24,7 +24,7 @@ class SharedTensors {
  public:
   // Finds every span that the request names, and sets the views of its tensors. Returns the errors
   // of Regions::Find, or UNIMPLEMENTED if the request names a span and `regions` is null.
-  absl::Status Find(regions::Regions* regions, wire::Request& request);
+  absl::Status Find(regions::Regions* regions, wire::Request& request, uint64_t peer);
 
   // The bytes that Copy allocates.
   uint64_t copied_bytes() const { return copied_bytes_; }

@@ -38,7 +38,7 @@ ROOMS = {
     "server/scheduling": ["server/loop"],
     "server/memory": [],
     "server/net": [],
-    "server/regions": ["server/net"],
+    "server/regions": ["server/net", "server/scheduling"],
     "server/process": ["server/net"],
     "server/access": ["server/net"],
     "server/http": ["server/access", "server/log", "server/loop", "server/net", "server/scheduling"],
@@ -126,7 +126,7 @@ server/net                  488    360
 server/operations           525    343
 server/options              680    283
 server/process              563    302
-server/regions              866    653
+server/regions              880    671
 server/rpc                 2454   1583
 server/scheduling          1102    998
 server/trace                310    186

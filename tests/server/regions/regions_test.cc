@@ -291,6 +291,24 @@ TEST_F(RegionsTest, FindRefusesMoreThanTheLimits) {
               "has 4096 bytes; 2 mappings of 8192 bytes are in use; the limit is 2 mappings of ");
 }
 
+TEST_F(RegionsTest, EachPeerLeavesOthersAPartOfTheMappings) {
+  Start({.mappings = 8});
+  std::vector<SharedSpan> used;
+  int names = 0;
+  const auto find = [&](uint64_t peer) {
+    const std::string name = "r" + std::to_string(names++);
+    folder_.Make(name, kPage);
+    absl::StatusOr<SharedSpan> span = regions_->Find("x", name, 0, 1, Access::kRead, peer);
+    if (span.ok()) used.push_back(*std::move(span));
+    return span.status();
+  };
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(find(1).ok());
+  EXPECT_EQ(find(1).code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(find(2).ok());
+  used.erase(used.begin());
+  EXPECT_TRUE(find(1).ok()) << "what is idle counts for nobody";
+}
+
 TEST_F(RegionsTest, OpenRefusesWhatIsNoDirectory) {
   for (const std::string& path : {folder_ / "missing", folder_ / "file", std::string("")}) {
     folder_.Make("file", 1);
