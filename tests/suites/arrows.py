@@ -125,7 +125,7 @@ server/metrics              729    315
 server/net                  488    360
 server/operations           525    343
 server/options              680    283
-server/process              563    302
+server/process              563    337
 server/regions              880    671
 server/rpc                 2454   1583
 server/scheduling          1102    998
