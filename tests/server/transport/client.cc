@@ -120,11 +120,13 @@ bool Client::SayFrames(int32_t id, absl::string_view bytes, size_t frame, bool e
     const Response& response = streams_[id];
     const auto over = [&] { return response.ended || response.reset.has_value() || closed_; };
     const int64_t payload = bytes.empty() ? 0 : 1;
-    const int64_t least = pads_always && padding >= 0 ? payload + 1 + padding : payload;
+    const bool waits = pads_always && padding >= 0 && padded_[id];
+    const int64_t least = waits ? payload + 1 + padding : payload;
     if (!Until([&] { return over() || Room(id) >= least; })) return false;
     if (over()) return true;
     const int pad = Room(id) < payload + 1 + padding ? -1 : padding;
     const size_t extra = pad < 0 ? 0 : 1 + static_cast<size_t>(pad);
+    padded_[id] = padded_[id] || pad >= 0;
     const size_t size = std::min({frame, bytes.size(), static_cast<size_t>(Room(id)) - extra});
     Say(Data(id, bytes.substr(0, size), ends && size == bytes.size(), pad));
     bytes.remove_prefix(size);

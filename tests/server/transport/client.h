@@ -68,7 +68,8 @@ class Client {
 
   // Returns windows for what has arrived.
   bool grants = true;
-  // Waits for a window that also has room for the padding.
+  // A stream that has padded a frame waits for a window that also has room for the padding. Before,
+  // the server grants none for it.
   bool pads_always = false;
   // Reads nothing.
   bool deaf = false;
@@ -86,6 +87,7 @@ class Client {
   bool closed_ = false;
   std::map<int32_t, Response> streams_;
   std::map<int32_t, int64_t> sent_;  // bytes of DATA, by SayFrames
+  std::map<int32_t, bool> padded_;   // by SayFrames
   int64_t initial_window_ = 65'535;
   int64_t connection_granted_ = 65'535;
   int64_t connection_sent_ = 0;
