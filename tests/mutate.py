@@ -45,7 +45,7 @@ ROOMS = {
     "core/src/embeddings": ["core_operations_test"],
     "core/src/kernels": ["core_kernels_test", "core_operations_test"],
     "core/src/layouts": ["core_layouts_test"],
-    "core/src/linear": OPERATIONS,
+    "core/src/linear": ["core_linear_test", *OPERATIONS],
     "core/src/plan": ["core_plan_test", *OPERATIONS],
     "core/src/pool": ["core_pool_test"],
     "core/src/rules": ["core_rules_test", *OPERATIONS],
