@@ -48,7 +48,7 @@ ROOMS = {
     "core/src/linear": ["core_linear_test", *OPERATIONS],
     "core/src/plan": ["core_plan_test", *OPERATIONS],
     "core/src/pool": ["core_pool_test"],
-    "core/src/rules": ["core_rules_test", *OPERATIONS],
+    "core/src/rules": ["core_rules_test", "core_layouts_test", *OPERATIONS],
     "core/src/types": ["core_types_test", "core_rules_test", "core_plan_test", "core_operations_test"],
     "core/src/walk": ["core_walk_test", *OPERATIONS],
     **{f"server/{room}": [f"{room}_test"] for room in SERVER.split()},
