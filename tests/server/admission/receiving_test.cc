@@ -176,7 +176,7 @@ TEST_F(ReceivingTest, LetsNoLargeOneInWhenEnoughWait) {
   EXPECT_EQ(Begin(small, kWindow), Begun::kFirst);
   EXPECT_EQ(receiving_.waiting(), 4);
   Release(waiting[2]);
-  EXPECT_EQ(Begin(refused, kWindow + 1, 3), Begun::kFirst);
+  EXPECT_EQ(Begin(refused, kWindow + 1, 1), Begun::kFirst);
 }
 
 TEST_F(ReceivingTest, TheLastQuarterIsNeverOnePeers) {
