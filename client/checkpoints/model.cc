@@ -137,6 +137,7 @@ absl::StatusOr<std::vector<std::string>> ReadIndex(Model* model) {
 absl::Status CheckIndex(const Model& model) {
   const std::string& path = model.index_file->path;
   std::vector<std::vector<bool>> listed;
+  listed.reserve(model.shards.size());
   for (const Shard& shard : model.shards) listed.emplace_back(shard.tensors.size());
   const auto index =
       VisitIndex(*model.index_file, [&](const std::string& name, const std::string& shard) {
