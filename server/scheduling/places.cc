@@ -138,8 +138,21 @@ Place* PlaceTable::Stillest(OfPeer& of_peer, loop::Clock::time_point since) {
   return of_peer.still_since > since ? nullptr : stillest;
 }
 
+bool PlaceTable::AllStill(loop::Clock::time_point since) const {
+  for (const auto& [id, of_peer] : peers_) {
+    for (const auto& [group_id, group] : of_peer.groups) {
+      for (const Place* place = group.first; place != nullptr; place = place->next_) {
+        if (place->holder_->still_since() > since) return false;
+      }
+    }
+  }
+  return true;
+}
+
 // What stands still, of the peer with the most; of `peer`, if it would exceed its share.
 Place* PlaceTable::StillestOfAll(uint64_t peer, uint64_t amount, loop::Clock::time_point now) {
+  const auto patience = std::min<loop::Clock::duration>(std::chrono::milliseconds(500), stall_);
+  const bool stuck = otherwise_ == Otherwise::kNothing && AllStill(now - patience);
   const bool own = !WithinThreeQuarters(peer, amount);
   const uint64_t would_have = Has(peer) + amount;
   Place* stillest = nullptr;
@@ -147,7 +160,7 @@ Place* PlaceTable::StillestOfAll(uint64_t peer, uint64_t amount, loop::Clock::ti
   for (auto& [id, of_peer] : peers_) {
     if ((own && id != peer) || of_peer.amount <= most) continue;
     const bool at_once = otherwise_ == Otherwise::kOfAnyOther && of_peer.amount > would_have;
-    Place* const place = Stillest(of_peer, at_once ? now : now - stall_);
+    Place* const place = Stillest(of_peer, at_once ? now : now - (stuck ? patience : stall_));
     if (place == nullptr) continue;
     stillest = place;
     most = of_peer.amount;

@@ -199,7 +199,7 @@ class PlaceTable {
  public:
   // What a newcomer gets if none has stood still for long.
   enum class Otherwise : uint8_t {
-    kNothing,     // it can wait
+    kNothing,     // it can wait, unless all have stood still for half a second
     kOwn,         // a place of another connection of its peer, if that has far more
     kOfAnyOther,  // what has a place is easily made again: a place of a peer that has more
   };
@@ -246,6 +246,8 @@ class PlaceTable {
   static Place* Stillest(OfPeer& of_peer, loop::Clock::time_point since);
   Place* StillestOfAll(uint64_t peer, uint64_t amount, loop::Clock::time_point now);
   Place* OfLargestGroup(const Holder& holder, uint64_t amount, loop::Clock::time_point now);
+  // Whether all have stood still since `since` or before.
+  bool AllStill(loop::Clock::time_point since) const;
   void Displace(Place& place);
   void Add(Place& place, Holder& holder, uint64_t amount);
   void Count(const Place& place, int64_t by);

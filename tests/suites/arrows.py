@@ -128,7 +128,7 @@ server/options              680    283
 server/process              563    337
 server/regions              880    671
 server/rpc                 2454   1583
-server/scheduling          1102    998
+server/scheduling          1102   1005
 server/trace                310    186
 server/transport           4646   3392
 server/wire                1860   2145

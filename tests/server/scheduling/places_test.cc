@@ -134,9 +134,16 @@ TEST_F(Places, WhoMovesKeepsItsPlaceIfOthersCanWait) {
   EXPECT_TRUE(table.Take(moves.place, moves, 14));
   EXPECT_FALSE(table.MayTake(1, 1));
   EXPECT_TRUE(table.MayTake(2, 1));
+  TestHolder stands(loop_, 2, seconds(1));
+  EXPECT_TRUE(table.Take(stands.place, stands, 2));
   EXPECT_FALSE(table.Take(waits.place, waits, 1));
   table.Give(moves.place);
   EXPECT_EQ(table.displaced(), 0U);
+  // When nobody moves, it does not help to wait for longer.
+  EXPECT_TRUE(table.Take(waits.place, waits, 15));
+  loop::RunOn(*loop_, [] {});
+  EXPECT_TRUE(stands.lost);
+  for (Place* place : {&stands.place, &waits.place}) table.Give(*place);
 }
 
 TEST_F(Places, WhoMovesKeepsItsPlace) {
