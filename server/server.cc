@@ -275,7 +275,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   const scheduling::Policy policy = options.policy();
   // Including those for HTTP, spans, and tasks of every second.
   const int threads = policy.threads() + 3;
-  const absl::Status tried = process::TryThreads(threads, "--threads and --event_loops");
+  absl::Status tried = process::TryThreads(threads, "--threads and --event_loops");
   if (!tried.ok()) return tried;
   auto tls_and_tokens = std::make_unique<TlsAndTokens>(options);
   if (absl::Status status = tls_and_tokens->Open(); !status.ok()) return status;

@@ -63,7 +63,11 @@ class Scanner {
   bool ok() const { return ok_; }
 
  private:
-  bool MayReadOne() const { return left_ == nullptr || (*left_ != 0 && (*left_)-- != 0); }
+  bool MayReadOne() const {
+    if (left_ != nullptr && *left_ == 0) return false;
+    if (left_ != nullptr) --*left_;
+    return true;
+  }
   const uint8_t* ReadVarint(const uint8_t* at, int most, uint64_t& value) const;
   const uint8_t* ReadTag(Field& field) const;
   const uint8_t* ReadValue(const uint8_t* at, Field& field) const;

@@ -131,7 +131,7 @@ server/rpc                 2454   1583
 server/scheduling          1102   1005
 server/trace                310    186
 server/transport           4646   3392
-server/wire                1860   2145
+server/wire                1862   2145
 server                     1294    240
 client/checkpoints         5398      0
 client/cli/commands        4030      0

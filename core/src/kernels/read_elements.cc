@@ -53,7 +53,7 @@ void Widen(const uint8_t* from, size_t size, int32_t* to) {
   for (size_t i = 0; i < size; ++i) {
     From value;
     std::memcpy(&value, from + i * sizeof(From), sizeof(From));
-    to[i] = static_cast<int32_t>(value);
+    to[i] = static_cast<int32_t>(value);  // NOLINT(bugprone-signed-char-misuse): INT8 is a number
   }
 }
 
