@@ -121,6 +121,11 @@ void Receiving::Look() {
   GrantWaiting();
 }
 
+uint64_t Receiving::held_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return first_.taken() + large_.taken();
+}
+
 int64_t Receiving::waiting() const {
   const std::lock_guard lock(mutex_);
   return static_cast<int64_t>(queue_.size());

@@ -113,7 +113,7 @@ class Receiving {
   // Looks for uploads that stand still. Call this a few times a second.
   void Look();
 
-  uint64_t held_bytes() const { return first_.taken() + large_.taken(); }
+  uint64_t held_bytes() const;
   int64_t waiting() const;
 
  private:

@@ -35,6 +35,12 @@ void Place::Give() {
   if (table_ != nullptr) table_->Give(*this);
 }
 
+bool Place::lost() const {
+  if (table_ == nullptr) return false;
+  const std::lock_guard lock(table_->mutex_);
+  return group_ == nullptr;
+}
+
 uint64_t PlaceTable::Has(uint64_t peer) const {
   const auto found = peers_.find(peer);
   return found == peers_.end() ? 0 : found->second.amount;
@@ -47,7 +53,7 @@ bool PlaceTable::IsNew(const Holder& holder) const {
 
 // Adds to the sums that contain the place, or subtracts from them.
 void PlaceTable::Count(const Place& place, int64_t by) {
-  if (place.lost()) {
+  if (place.group_ == nullptr) {
     leaving_ += by;
     return;
   }
@@ -86,7 +92,7 @@ void PlaceTable::Unlink(Place& place) {
 
 bool PlaceTable::Take(Place& place, Holder& holder, uint64_t amount) {
   const std::lock_guard lock(mutex_);
-  if (place.lost()) return false;
+  if (place.table_ != nullptr && place.group_ == nullptr) return false;  // it is lost
   const uint64_t peer = holder.peer();
   const uint64_t had = Has(peer);
   // Beyond this, those that leave must have left. It is twice as much for a connection that has
@@ -193,8 +199,8 @@ void PlaceTable::Shrink(Place& place, uint64_t amount) {
 }
 
 void PlaceTable::Give(Place& place) {
-  if (std::exchange(place.table_, nullptr) == nullptr) return;
   const std::lock_guard lock(mutex_);
+  if (std::exchange(place.table_, nullptr) == nullptr) return;
   if (place.group_ != nullptr) {
     Unlink(place);
   } else {

@@ -170,7 +170,7 @@ class Place {
   void Give();
   uint64_t amount() const { return amount_; }
   // For OnDisplaced: whether this is the place that is another's.
-  bool lost() const { return table_ != nullptr && group_ == nullptr; }
+  bool lost() const;
 
  private:
   friend class PlaceTable;

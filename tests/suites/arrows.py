@@ -116,7 +116,7 @@ core/src/types              558      0
 core/src/walk               429      0
 core                         49   7880
 server/access              1285   1111
-server/admission            642   1232
+server/admission            636   1232
 server/http                 957    670
 server/log                 1006    444
 server/loop                 660    856
@@ -128,7 +128,7 @@ server/options              680    283
 server/process              563    337
 server/regions              880    671
 server/rpc                 2454   1583
-server/scheduling          1102   1005
+server/scheduling          1108   1005
 server/trace                310    186
 server/transport           4646   3392
 server/wire                1862   2145
