@@ -244,6 +244,7 @@ std::vector<Place> Model::All() const {
 
 std::vector<const InputFile*> Model::Files() const {
   std::vector<const InputFile*> files;
+  files.reserve(shards.size());
   for (const Shard& shard : shards) files.push_back(&shard.file);
   for (const InputFile& file : others) files.push_back(&file);
   if (config_file.has_value()) files.push_back(&*config_file);
