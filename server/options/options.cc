@@ -248,8 +248,8 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
       Time("queue_timeout", o.queue_timeout, 30, none,
            "How long a request may wait for memory and for a core; then it fails with UNAVAILABLE"),
       Time("stall_timeout", o.stall_timeout, 5, absl::Milliseconds(500),
-           "How long a response may make no progress because its client does not read, while "
-           "others wait; then its call is cancelled"),
+           "How long a request or a response may make no progress while others wait; then its "
+           "call is cancelled"),
       Size("min_transfer_rate", o.min_transfer_rate, "64KiB", 0, 1 << 30,
            "Bytes per second at which a request must arrive and a response must be read while "
            "others wait, averaged over --stall_timeout; lower it for honest clients on slow "

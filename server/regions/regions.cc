@@ -307,11 +307,12 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
     return found->second;
   }
   if (!WithinShare(peer) || !MakeRoom(bytes, unmapped)) {
-    return RegionError(field, name,
-                       absl::StrCat("has ", bytes, " bytes; ", current_.size() + replaced_.size(),
-                                    " mappings of ", bytes_, " bytes are in use; the limit is ",
-                                    limits_.mappings, " mappings of ", limits_.bytes, " bytes"),
-                       absl::StatusCode::kResourceExhausted);
+    return RegionError(
+        field, name,
+        absl::StrCat("has ", bytes, " bytes; ", current_.size() + replaced_.size(), " mappings of ",
+                     bytes_, " bytes are in use; the limit is ", limits_.mappings, " mappings of ",
+                     limits_.bytes, " bytes, and three quarters of the mappings for one client"),
+        absl::StatusCode::kResourceExhausted);
   }
   absl::StatusOr<std::shared_ptr<Mapping>> mapped = Mapping::Map(file.get(), status, writable);
   if (!mapped.ok()) {

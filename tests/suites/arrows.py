@@ -126,7 +126,7 @@ server/net                  488    360
 server/operations           525    343
 server/options              680    283
 server/process              563    337
-server/regions              880    671
+server/regions              880    673
 server/rpc                 2454   1583
 server/scheduling          1108   1005
 server/trace                310    186

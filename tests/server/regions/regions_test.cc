@@ -303,7 +303,9 @@ TEST_F(RegionsTest, EachPeerLeavesOthersAPartOfTheMappings) {
     return span.status();
   };
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(find(1).ok());
-  EXPECT_EQ(find(1).code(), StatusCode::kResourceExhausted);
+  const absl::Status refused = find(1);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), HasSubstr("three quarters of the mappings for one client"));
   EXPECT_TRUE(find(2).ok());
   used.erase(used.begin());
   EXPECT_TRUE(find(1).ok()) << "what is idle counts for nobody";
